@@ -1,0 +1,40 @@
+"""asterism: clustering with neural networks.
+
+Two ideas: networks that learned *how to cluster* on endless synthetic data sets, so that a new one
+costs a few forward passes; and deep clustering of one data set, representation and clusters
+together. All methods are scikit-learn estimators.
+
+Names are imported when first used, so that ``import asterism`` is quick.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+_PUBLIC = {
+    "AEKMeans": "asterism.methods.ae_kmeans",
+    "AutoAgglomerative": "asterism.methods.baselines.linkage",
+    "AutoGaussianMixture": "asterism.methods.baselines.mixtures",
+    "AutoKMeans": "asterism.methods.baselines.kmeans",
+    "AutoSpectral": "asterism.methods.baselines.linkage",
+    "BayesianMixture": "asterism.methods.baselines.mixtures",
+    "HDBSCAN": "asterism.methods.baselines.density",
+    "SetTransformerMixture": "asterism.methods.set_transformer",
+    "cluster_table": "asterism.pipeline",
+    "load": "asterism.pipeline",
+    "get_method": "asterism.methods.registry",
+    "pretrained_names": "asterism.io.pretrained",
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'asterism' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

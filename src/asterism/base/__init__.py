@@ -1,0 +1,7 @@
+"""The estimator contract, once: scikit-learn's habits over networks."""
+
+from asterism.base.amortized import AmortizedClusterer
+from asterism.base.contract import Clusterer, EmbeddingMixin
+from asterism.base.deep import DeepClusterer
+
+__all__ = ["AmortizedClusterer", "Clusterer", "DeepClusterer", "EmbeddingMixin"]

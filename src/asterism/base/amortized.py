@@ -1,0 +1,280 @@
+"""Methods whose network was trained beforehand on endless synthetic data sets.
+
+``fit`` is inference: the weights are loaded, the user's rows are moved to the place, scale and
+dimension the network knows (a recorded affine map), and the network reads them once. A subclass
+writes
+
+    ``_module_class``                   the network; its ``loss(SetBatch)`` is what training minimises
+    ``_architecture(prior)``            keyword arguments of the network for a prior
+    ``_default_prior()``                the prior ``pretrain`` draws from when none is given
+    ``_infer(batch)``                   fitted attributes of each data set of a padded batch
+    ``_log_responsibilities(X)``        as for every method, from those attributes
+    ``_sample_partitions(n, seed)``     only where the model has a posterior over partitions
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from asterism._validation import (
+    StrOptions,
+    check_parameters,
+    draw_seed,
+    read_rows,
+    resolve_device,
+    seeded,
+)
+from asterism.base import persistence
+from asterism.base.contract import Clusterer
+from asterism.exceptions import DataError, WeightsError
+from asterism.functional.alignment import apply_alignment, fit_alignment
+from asterism.functional.sets import SetBatch, pad_sets, size_sorted_chunks
+from asterism.io.pretrained import find_weights
+from asterism.io.weights import read_weights
+from asterism.priors.base import DatasetPrior
+from asterism.training import PriorSource, TrainingPlan, train
+from asterism.training.history import Record
+
+__all__ = ["AmortizedClusterer"]
+
+Self = TypeVar("Self", bound="AmortizedClusterer")
+
+Inference = dict[str, np.ndarray]
+
+_TRAINED = ("architecture_", "spread_", "history_", "network_")
+"""Fitted attributes that belong to the network, not to a data set."""
+
+
+class AmortizedClusterer(Clusterer):
+    """Clusters a data set in a few forward passes of a network trained beforehand."""
+
+    _module_class: ClassVar[type[nn.Module]]
+    _default_weights: ClassVar[str]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Clusterer._parameter_constraints,
+        "weights": [str, Path],
+        "scaling": [StrOptions({"auto", "none"})],
+        "device": [str],
+        "verbose": ["verbose"],
+    }
+
+    weights: str | Path
+    scaling: str
+    device: str
+    verbose: int | bool
+    module_: nn.Module
+    history_: list[Record]
+
+    # --- what a subclass writes ---------------------------------------------------------------
+
+    def _architecture(self, prior: Any) -> dict[str, Any]:
+        raise TypeError(f"{type(self).__name__} must define _architecture")
+
+    def _default_prior(self) -> DatasetPrior:
+        raise TypeError(f"{type(self).__name__} must define _default_prior")
+
+    def _infer(self, batch: SetBatch) -> list[Inference]:
+        raise TypeError(f"{type(self).__name__} must define _infer")
+
+    # --- training -----------------------------------------------------------------------------
+
+    def pretrain(
+        self: Self,
+        prior: DatasetPrior | None = None,
+        *,
+        plan: TrainingPlan | None = None,
+        batch_size: int = 10,
+        run_dir: str | Path | None = None,
+        **architecture: Any,
+    ) -> Self:
+        """Train the network on data sets drawn from a prior.
+
+        Parameters
+        ----------
+        prior : DatasetPrior, optional
+            Anything with ``sample(batch_size, generator) -> SetBatch``; the published prior of
+            the method by default.
+        plan : TrainingPlan, optional
+            Steps, learning rate, schedule; the published ones by default.
+        batch_size : int
+            Data sets a step.
+        run_dir : path, optional
+            Keep checkpoints there; run again with the same arguments to resume.
+        **architecture
+            Overrides of the network's sizes.
+
+        Returns
+        -------
+        self
+            With trained weights, ready for ``fit``; ``save`` keeps them.
+        """
+        check_parameters(self)
+        prior = self._default_prior() if prior is None else prior
+        plan = self._default_plan() if plan is None else plan
+        seed = draw_seed(self.random_state)
+        self.architecture_ = self._architecture(prior) | architecture
+        with seeded(seed):
+            self.module_ = self._make_module().to(resolve_device(self.device))
+        self.history_ = train(
+            self.module_,
+            PriorSource(prior, batch_size, seed),
+            plan,
+            seed=seed,
+            run_dir=run_dir,
+            verbose=bool(self.verbose),
+            description=f"training {type(self).__name__}",
+        )
+        self.spread_ = measure_spread(prior)
+        self.network_ = str(self.weights)
+        return self
+
+    def _default_plan(self) -> TrainingPlan:
+        return TrainingPlan(steps=50_000)
+
+    @classmethod
+    def from_pretrained(cls: type[Self], name: str | Path, **parameters: Any) -> Self:
+        """Estimator with the weights of this name or path loaded.
+
+        Parameters
+        ----------
+        name : str or path
+            A name listed by :func:`asterism.pretrained_names`, or a file.
+        **parameters
+            Constructor parameters.
+        """
+        estimator = cls(weights=name, **parameters)
+        check_parameters(estimator)
+        estimator._load_weights()
+        return estimator
+
+    # --- inference ----------------------------------------------------------------------------
+
+    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
+        self._load_weights()
+        self._align(X)
+        (answer,) = self._read([self._aligned(X)])
+        self._accept(answer)
+
+    def fit_many(self: Self, datasets: Iterable[Any], *, max_points: int = 50_000) -> list[Self]:
+        """Cluster many data sets, as padded batches sorted by size.
+
+        Parameters
+        ----------
+        datasets : iterable of array-like of shape (n_samples_i, n_features_i)
+            Sizes and numbers of columns may differ.
+        max_points : int
+            Rows a batch, padding included: bounds the memory.
+
+        Returns
+        -------
+        list
+            One fitted estimator a data set, in the order given, sharing the network.
+        """
+        check_parameters(self)
+        self._load_weights()
+        fitted: list[Self] = []
+        rows: list[np.ndarray] = []
+        for number, data in enumerate(datasets):
+            twin = clone(self)
+            for name in ("module_", *_TRAINED):
+                if hasattr(self, name):
+                    setattr(twin, name, getattr(self, name))
+            try:
+                rows.append(read_rows(twin, data, reset=True))
+            except (ValueError, TypeError) as error:
+                raise DataError(f"data set {number} of fit_many: {error}") from error
+            twin._align(rows[-1])
+            fitted.append(twin)
+        for chunk in size_sorted_chunks([len(x) for x in rows], max_points):
+            answers = self._read([fitted[i]._aligned(rows[i]) for i in chunk])
+            for index, answer in zip(chunk, answers, strict=True):
+                fitted[index]._accept(answer)
+                fitted[index]._settle(rows[index])
+        return fitted
+
+    @available_if(lambda self: hasattr(self, "_sample_partitions"))
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Partitions of the fitted rows drawn from the posterior, with their log-probabilities.
+
+        Parameters
+        ----------
+        n_samples : int
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, n_rows)
+        log_probability : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self._sample_partitions(n_samples, draw_seed(self.random_state))  # type: ignore[attr-defined]
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _make_module(self) -> nn.Module:
+        return self._module_class(**self.architecture_)
+
+    def _load_weights(self) -> None:
+        """Make the network of the parameter ``weights`` ours, unless it is already."""
+        if hasattr(self, "module_") and self.network_ == str(self.weights):
+            return
+        name = self._default_weights if self.weights == "default" else self.weights
+        arrays, card = read_weights(find_weights(name))
+        if card["method"] != type(self).__name__:
+            raise WeightsError(
+                f"weights={str(self.weights)!r} were trained for {card['method']}, not "
+                f"{type(self).__name__}"
+            )
+        network = {key: card.get("state", {}).get(key) for key in ("architecture_", "spread_")}
+        if None in network.values():
+            raise WeightsError(f"the card of weights={str(self.weights)!r} describes no network")
+        persistence.restore_state(self, {}, network)
+        self.module_ = persistence.restore_module(self._make_module(), arrays)
+        self.network_ = str(self.weights)
+
+    @property
+    def _dim(self) -> int:
+        return int(self.architecture_["dim"])
+
+    def _align(self, X: np.ndarray) -> None:
+        """Choose the affine map from the user's columns to the network's coordinates."""
+        if self.scaling == "auto":
+            self.origin_, self.projection_ = fit_alignment(X, self._dim, self.spread_)
+        elif X.shape[1] == self._dim:
+            self.origin_, self.projection_ = np.zeros(self._dim), np.eye(self._dim)
+        else:
+            raise DataError(
+                f"scaling='none' takes data as the network was trained on, {self._dim} columns, "
+                f"got {X.shape[1]}: use scaling='auto'"
+            )
+
+    def _aligned(self, X: np.ndarray) -> np.ndarray:
+        return apply_alignment(X, self.origin_, self.projection_)
+
+    @torch.inference_mode()
+    def _read(self, aligned: list[np.ndarray]) -> list[Inference]:
+        """Let the network read several data sets at once."""
+        device = resolve_device(self.device)
+        self.module_.to(device).eval()
+        sets = [torch.as_tensor(x, dtype=torch.float32) for x in aligned]
+        return self._infer(pad_sets(sets).to(device))
+
+    def _accept(self, answer: Inference) -> None:
+        for name, value in answer.items():
+            setattr(self, name, value)
+
+
+def measure_spread(prior: DatasetPrior, n_datasets: int = 256) -> float:
+    """Root mean square deviation of a coordinate over data sets of a prior."""
+    batch = prior.sample(n_datasets, torch.Generator().manual_seed(0))
+    keep = batch.keep.unsqueeze(-1)
+    count = keep.sum(dim=1, keepdim=True)
+    mean = (batch.x * keep).sum(dim=1, keepdim=True) / count
+    variance = ((batch.x - mean).square() * keep).sum(dim=1, keepdim=True) / count
+    return float(variance.mean().sqrt())

@@ -1,0 +1,98 @@
+"""An estimator as arrays and JSON, and back, without pickle.
+
+Saved are the constructor's parameters and every public fitted attribute (``name_``):
+
+    numeric arrays   tensors ``attribute/<name>``
+    a torch module   tensors ``<name>/<key>`` of its state; the class knows how to build it
+    strings, numbers, lists, dictionaries, None   JSON
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from torch import nn
+
+from asterism.exceptions import AsterismWarning, WeightsError
+
+__all__ = ["collect_parameters", "collect_state", "restore_module", "restore_state"]
+
+_ARRAY = "attribute/"
+_MODULE = "module_/"
+
+
+def collect_parameters(estimator: BaseEstimator) -> dict[str, Any]:
+    """Constructor parameters in JSON's types."""
+    parameters = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name == "random_state" and not isinstance(value, int | np.integer | None):
+            warnings.warn(
+                "random_state is a generator and is saved as None; pass an integer to keep it",
+                AsterismWarning,
+                stacklevel=4,
+            )
+            value = None
+        parameters[name] = _plain(value, name)
+    return parameters
+
+
+def collect_state(estimator: BaseEstimator) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and JSON-able values of all fitted attributes."""
+    arrays: dict[str, np.ndarray] = {}
+    values: dict[str, Any] = {}
+    for name, value in sorted(vars(estimator).items()):
+        if not name.endswith("_") or name.startswith("_"):
+            continue
+        if isinstance(value, nn.Module):
+            state = value.state_dict()
+            arrays |= {_MODULE + key: part.cpu().numpy() for key, part in state.items()}
+        elif isinstance(value, np.ndarray) and value.dtype != object:
+            arrays[_ARRAY + name] = value
+        elif isinstance(value, np.ndarray):
+            values[name] = {"strings": [str(entry) for entry in value]}
+        else:
+            values[name] = _plain(value, name)
+    return arrays, values
+
+
+def restore_state(
+    estimator: BaseEstimator, arrays: dict[str, np.ndarray], values: dict[str, Any]
+) -> None:
+    """Set the fitted attributes of :func:`collect_state`, all but the module."""
+    for key, array in arrays.items():
+        if key.startswith(_ARRAY):
+            setattr(estimator, key.removeprefix(_ARRAY), array)
+    for name, value in values.items():
+        if isinstance(value, dict) and set(value) == {"strings"}:
+            value = np.asarray(value["strings"], dtype=object)
+        setattr(estimator, name, value)
+
+
+def restore_module(module: nn.Module, arrays: dict[str, np.ndarray]) -> nn.Module:
+    """Fill a freshly built module with the stored tensors."""
+    state = {
+        key.removeprefix(_MODULE): torch.from_numpy(np.array(array))
+        for key, array in arrays.items()
+        if key.startswith(_MODULE)
+    }
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise WeightsError(f"the tensors do not fit {type(module).__name__}: {reason}") from error
+    return module.eval()
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Value in JSON's types; numpy scalars become Python's, tuples lists."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(entry, name) for entry in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(entry, name) for key, entry in value.items()}
+    raise WeightsError(f"{name}={value!r} of type {type(value).__name__} cannot be saved")

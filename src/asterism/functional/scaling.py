@@ -1,0 +1,38 @@
+"""One affine map of all columns, fitted once: scaled = (x − offset) · factor.
+
+    none      x
+    unit_ms   x / √(mean of x² over all entries): one number, keeps sparsity and relative scale
+    minmax    (x − min) / (max − min) over all entries: one number, images to 0 … 1
+    standard  (x − mean) / deviation, column by column; a constant column becomes zero
+"""
+
+import numpy as np
+
+__all__ = ["SCALINGS", "fit_scaling"]
+
+SCALINGS = ("none", "unit_ms", "minmax", "standard")
+
+
+def fit_scaling(X: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
+    """Offset (D,) and factor (D,) for the rows of ``X`` (N, D), in double precision.
+
+    >>> offset, factor = fit_scaling(np.array([[1.0, 5.0], [3.0, 5.0]]), "standard")
+    >>> offset, factor
+    (array([2., 5.]), array([1., 1.]))
+    """
+    zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    if scaling == "none":
+        return zeros, ones
+    if scaling == "unit_ms":
+        size = float(np.sqrt(np.mean(np.square(X, dtype=np.float64))))
+        return zeros, ones / (size if size > 0 else 1.0)
+    if scaling == "minmax":
+        low, high = float(X.min()), float(X.max())
+        return zeros + low, ones / (high - low if high > low else 1.0)
+    if scaling == "standard":
+        mean = X.mean(axis=0, dtype=np.float64)
+        deviation = X.std(axis=0, dtype=np.float64)
+        # Rounding leaves a constant column with a deviation of a few units in the last place.
+        constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        return mean, np.where(constant, 1.0, 1.0 / np.where(constant, 1.0, deviation))
+    raise ValueError(f"scaling={scaling!r} is not one of {SCALINGS}")

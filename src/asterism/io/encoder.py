@@ -1,0 +1,289 @@
+"""From a table of mixed columns to a matrix of features, the same way for every table to come.
+
+    TableEncoder().fit(frame).transform(frame) -> X (N, D) float32
+
+Each column in turn, as read by :mod:`asterism.io.columns` and encoded by
+:mod:`asterism.io.features`:
+
+| the training column holds             | it becomes                                           |
+|---------------------------------------|------------------------------------------------------|
+| the identifier, the label, dropped    | nothing; left out                                    |
+| numbers                               | one scaled column; missing cells filled and flagged  |
+| at most ``max_categories`` categories | one column per category, missing cells filled, flagged |
+| more categories                       | the same for the most frequent, and one for the rest |
+| one value only, or none at all        | nothing; dropped, but for the flag of missing cells  |
+| texts nearly all distinct (N > 20)    | refused: an identifier tells nothing about clusters  |
+| dates                                 | refused: derive numbers first                        |
+
+``notes_`` tells in words what was done, and ``to_dict`` holds all of it in plain JSON values.
+Rows are counted from 1 in messages.
+"""
+
+import difflib
+import inspect
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asterism.exceptions import AsterismWarning, TableError
+from asterism.io.columns import as_tokens
+from asterism.io.delimited import parse_number
+from asterism.io.features import (
+    SCALINGS,
+    Feature,
+    NumericFeature,
+    Scaling,
+    feature_from_dict,
+    feature_to_dict,
+)
+from asterism.io.fitting import fit_column
+from asterism.io.tables import as_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TableEncoder"]
+
+_VERSION = 1
+_UNLABELLED = "-1"
+_SCALING_NOTES = {
+    "standard": "(x - mean) / standard deviation",
+    "robust": "(x - median) / (interquartile range / 1.349)",
+    "none": "left as they are",
+}
+
+
+class TableEncoder:
+    """Turn tables of mixed columns into float32 features.
+
+    Parameters
+    ----------
+    id_column : str, optional
+        Column that names the rows; left out.
+    label_column : str, optional
+        Column of known classes; left out of the features, see :meth:`labels`.
+    drop : sequence of str, default=()
+        Further columns to leave out.
+    scaling : {"standard", "robust", "none"}, default="standard"
+        What is done to numeric columns.
+    max_categories : int, default=30
+        Categories of a column that get a feature of their own; rarer ones, and values first met
+        after ``fit``, share one.
+
+    Attributes
+    ----------
+    features_ : tuple
+        What was learnt of each column kept.
+    feature_names_ : list of str
+        Names of the D encoded columns: ``height``, ``height_missing``, ``colour=red``.
+    label_names_ : list of str
+        Classes, in the order of their codes.
+    notes_ : list of str
+        What was done, in words.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"height": [1.5, None, 1.9], "colour": ["red", "blue", "red"]})
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.feature_names_
+    ['height', 'height_missing', 'colour=blue', 'colour=red']
+    >>> encoder.transform(frame).round(2)
+    array([[-1.  ,  0.  ,  0.  ,  0.71],
+           [ 0.  ,  1.  ,  0.71,  0.  ],
+           [ 1.  ,  0.  ,  0.  ,  0.71]], dtype=float32)
+    """
+
+    features_: tuple[Feature, ...]
+    label_names_: list[str]
+    notes_: list[str]
+
+    def __init__(
+        self,
+        id_column: str | None = None,
+        label_column: str | None = None,
+        drop: Sequence[str] = (),
+        scaling: Scaling = "standard",
+        max_categories: int = 30,
+    ) -> None:
+        self.id_column = id_column
+        self.label_column = label_column
+        self.drop = drop
+        self.scaling = scaling
+        self.max_categories = max_categories
+
+    def fit(self, table: Any) -> "TableEncoder":
+        """Learn from the columns of a training table (a data frame, or a 2-D array)."""
+        frame = as_frame(table)
+        self._check_parameters()
+        left_out = self._left_out(frame)
+        if not len(frame):
+            raise TableError("the table has no rows to fit an encoder on")
+        notes = [f"{name!r} left out: {why}" for name, why in left_out.items()]
+        features = []
+        for name in frame.columns:
+            if name not in left_out:
+                feature, told = fit_column(frame[name], self.scaling, self.max_categories)
+                notes += told
+                features += [feature] if feature.names else []
+        if not features:
+            raise TableError(
+                "no column is left to cluster on: " + ("; ".join(notes) or "none given")
+            )
+        if numeric := sum(isinstance(f, NumericFeature) and f.varies for f in features):
+            notes.append(f"numeric columns ({numeric}) scaled: {_SCALING_NOTES[self.scaling]}")
+        self.features_ = tuple(features)
+        self.notes_ = notes
+        self.label_names_ = _label_names(frame, self.label_column)
+        return self
+
+    def transform(self, table: Any) -> np.ndarray:
+        """Features (N, D) of the rows; columns may come in any order, others are ignored.
+
+        Raises
+        ------
+        TableError
+            If a column is absent, or holds text where training had numbers.
+        """
+        self._check_fitted()
+        frame = as_frame(table)
+        _check_names(frame, (f.column for f in self.features_), "the encoder was fitted on")
+        X = np.empty((len(frame), len(self.feature_names_)), dtype=np.float32)
+        start = 0
+        for feature in self.features_:
+            stop = start + len(feature.names)
+            feature.encode(frame[feature.column], X[:, start:stop])
+            start = stop
+        return X
+
+    def fit_transform(self, table: Any) -> np.ndarray:
+        """``fit(table).transform(table)``."""
+        return self.fit(table).transform(table)
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """Names of the D encoded columns."""
+        self._check_fitted()
+        return [name for feature in self.features_ for name in feature.names]
+
+    def labels(self, table: Any) -> np.ndarray | None:
+        """Codes of ``label_column`` into ``label_names_``, int64.
+
+        Missing cells and −1 are unlabelled and coded −1, and so, with a warning, are classes
+        which training did not have. None if no label column was named, or the table has none.
+        """
+        self._check_fitted()
+        frame = as_frame(table)
+        if self.label_column is None or self.label_column not in frame.columns:
+            return None
+        tokens = as_tokens(frame[self.label_column])
+        place = {name: code for code, name in enumerate(self.label_names_)}
+        unknown = [n for n in tokens.names if n not in place and n != _UNLABELLED]
+        if unknown:
+            warnings.warn(
+                f"label column {self.label_column!r} has classes unknown to the encoder "
+                f"({', '.join(map(repr, unknown[:3]))}): their rows count as unlabelled",
+                AsterismWarning,
+                stacklevel=2,
+            )
+        # Code −1, a missing cell, points at the appended entry.
+        codes = np.array([*(place.get(name, -1) for name in tokens.names), -1], dtype=np.int64)
+        return codes[tokens.codes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything learnt, in values that JSON keeps exactly."""
+        self._check_fitted()
+        return {
+            "table_encoder": _VERSION,
+            "id_column": self.id_column,
+            "label_column": self.label_column,
+            "drop": list(self.drop),
+            "scaling": self.scaling,
+            "max_categories": self.max_categories,
+            "features": [feature_to_dict(feature) for feature in self.features_],
+            "label_names": list(self.label_names_),
+            "notes": list(self.notes_),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> "TableEncoder":
+        """Rebuild the encoder that ``to_dict`` described."""
+        version = state.get("table_encoder")
+        if version != _VERSION:
+            raise TableError(
+                f"not the state of a table encoder of version {_VERSION} (found {version!r}): "
+                "it was saved by another program, or by a newer one"
+            )
+        try:
+            encoder = cls(
+                id_column=state["id_column"],
+                label_column=state["label_column"],
+                drop=tuple(state["drop"]),
+                scaling=state["scaling"],
+                max_categories=state["max_categories"],
+            )
+            encoder._check_parameters()
+            encoder.features_ = tuple(feature_from_dict(f) for f in state["features"])
+            encoder.label_names_ = list(state["label_names"])
+            encoder.notes_ = list(state["notes"])
+        except (KeyError, TypeError) as error:
+            raise TableError(f"the state of the table encoder is damaged: {error}") from error
+        return encoder
+
+    def __repr__(self) -> str:
+        given = [
+            f"{name}={getattr(self, name)!r}"
+            for name, parameter in inspect.signature(TableEncoder).parameters.items()
+            if getattr(self, name) != parameter.default
+        ]
+        return f"TableEncoder({', '.join(given)})"
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "features_"):
+            raise TableError("this TableEncoder is not fitted: call fit(table) first")
+
+    def _check_parameters(self) -> None:
+        if self.scaling not in SCALINGS:
+            raise TableError(f"scaling={self.scaling!r} is none of {', '.join(SCALINGS)}")
+        if not isinstance(self.max_categories, int) or self.max_categories < 1:
+            raise TableError(f"max_categories={self.max_categories!r} is not a positive integer")
+        if isinstance(self.drop, str):
+            raise TableError(f"drop={self.drop!r} is a string: give a list, [{self.drop!r}]")
+
+    def _left_out(self, frame: "pd.DataFrame") -> dict[str, str]:
+        left_out = dict.fromkeys(self.drop, "as asked")
+        _check_names(frame, left_out, "drop asks for")
+        for option, why in (("id_column", "identifier"), ("label_column", "label")):
+            if (name := getattr(self, option)) is not None:
+                _check_names(frame, [name], f"{option} asks for")
+                left_out[name] = why
+        return left_out
+
+
+def _label_names(frame: "pd.DataFrame", column: str | None) -> list[str]:
+    if column is None:
+        return []
+    names = [name for name in as_tokens(frame[column]).names if name != _UNLABELLED]
+    return sorted(names, key=_numbers_first)
+
+
+def _numbers_first(name: str) -> tuple[bool, float, str]:
+    number = parse_number(name)
+    return (number is None, 0.0 if number is None else number, name)
+
+
+def _check_names(frame: "pd.DataFrame", names: Iterable[str], who: str) -> None:
+    absent = [name for name in names if name not in frame.columns]
+    if not absent:
+        return
+    close = difflib.get_close_matches(str(absent[0]), frame.columns, n=1)
+    advice = f" (did you mean {close[0]!r}?)" if close else ""
+    columns = ", ".join(map(repr, frame.columns[:20])) + (
+        ", ..." if len(frame.columns) > 20 else ""
+    )
+    raise TableError(
+        f"{who} column {', '.join(map(repr, absent))}, which the table does not have{advice}; "
+        f"its columns are {columns}"
+    )

@@ -1,0 +1,1 @@
+"""Estimators, and the table that lists them."""

@@ -1,0 +1,201 @@
+"""Autoencoder, then k-means on its codes.
+
+    minimise  mean_i |x_i − g(f(x_i))|² / D,       z_i = f(x_i)
+    minimise  Σ_i min_k |z_i − μ_k|²               by k-means, best of n_init starts
+
+The baseline of all embedded methods, and where DEC, IDEC and DCN start from. Memberships are those
+of equal spherical Gaussians at the centres, with the variance k-means leaves within its clusters.
+
+Xie, Girshick & Farhadi, "Unsupervised deep embedding for clustering analysis", ICML 2016 (AE+k-means).
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+
+from asterism._validation import Integral, Interval, Real, StrOptions, at_least, check_rows, seeded
+from asterism.base import DeepClusterer, EmbeddingMixin
+from asterism.functional.assignments import spherical_log_responsibilities
+from asterism.functional.scaling import SCALINGS, fit_scaling
+from asterism.nn.autoencoder import Autoencoder
+from asterism.training import ArraySource, TrainingPlan, train
+from asterism.training.history import Record
+
+__all__ = ["AEKMeans"]
+
+
+class AEKMeans(EmbeddingMixin, DeepClusterer):
+    """K-means on the codes of an autoencoder trained on the same data.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    latent_dim : int or None, default=None
+        Length of a code; None takes 10, or the number of columns if that is smaller.
+    hidden_dims : sequence of int, default=(500, 500, 2000)
+        Sizes of the encoder's hidden layers; the decoder mirrors them.
+    max_steps : int, default=8000
+        Most optimiser steps of the autoencoder. What an embedding is worth depends on the number
+        of steps, not of epochs, so the budget is quoted in steps.
+    tol : float, default=0.01
+        Stop when the reconstruction error has fallen by less than this fraction over a tenth of
+        ``max_steps``; 0 trains to the end.
+    batch_size : int, default=256
+        Rows a step.
+    lr : float, default=1e-3
+        Learning rate of Adam, after a short warm-up falling to zero along a cosine.
+    scaling : {"unit_ms", "minmax", "standard", "none"}, default="unit_ms"
+        How columns are scaled first; see :mod:`asterism.functional.scaling`.
+    n_init : int, default=20
+        Starts of k-means.
+    device : str, default="auto"
+        Where to compute: "auto", "cpu", "cuda", ...
+    random_state : int, RandomState or None, default=None
+        Fixes everything.
+    verbose : bool or int, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, 0 the largest.
+    cluster_centers_ : ndarray of shape (n_clusters_, latent_dim)
+        Centres in the embedding.
+    inertia_ : float
+        Sum of squared distances of codes to their centres.
+    history_ : list of dict
+        Reconstruction error over the steps.
+    module_ : torch.nn.Module
+        The autoencoder.
+
+    References
+    ----------
+    Xie, Girshick & Farhadi, "Unsupervised deep embedding for clustering analysis", ICML 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from asterism import AEKMeans
+    >>> X = load_iris().data
+    >>> model = AEKMeans(3, hidden_dims=(32,), max_steps=200, random_state=0).fit(X)
+    >>> model.n_clusters_, model.transform(X).shape
+    (3, (150, 4))
+    """
+
+    _per_cluster: ClassVar[tuple[str, ...]] = ("cluster_centers_",)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DeepClusterer._parameter_constraints,
+        "n_clusters": [at_least(1)],
+        "latent_dim": [at_least(1), None],
+        "hidden_dims": ["array-like"],
+        "max_steps": [at_least(0)],
+        "tol": [Interval(Real, 0, 1, closed="left")],
+        "batch_size": [at_least(1)],
+        "lr": [Interval(Real, 0, None, closed="neither")],
+        "scaling": [StrOptions(set(SCALINGS))],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        latent_dim: int | None = None,
+        hidden_dims: Sequence[int] = (500, 500, 2000),
+        max_steps: int = 8000,
+        tol: float = 0.01,
+        batch_size: int = 256,
+        lr: float = 1e-3,
+        scaling: str = "unit_ms",
+        n_init: int = 20,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.latent_dim = latent_dim
+        self.hidden_dims = hidden_dims
+        self.max_steps = max_steps
+        self.tol = tol
+        self.batch_size = batch_size
+        self.lr = lr
+        self.scaling = scaling
+        self.n_init = n_init
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
+        check_rows(len(X), self.n_clusters)
+        self.offset_, self.factor_ = fit_scaling(X, self.scaling)
+        with seeded(seed):
+            self.module_ = self._make_module()
+        self._train_autoencoder(X, seed)
+        codes = self._codes(X).astype(np.float64)
+        kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(codes)
+        self.cluster_centers_ = kmeans.cluster_centers_
+        self.inertia_ = float(kmeans.inertia_)
+        self.variance_ = self.inertia_ / codes.size
+
+    def _make_module(self) -> Autoencoder:
+        return Autoencoder(self.n_features_in_, tuple(self.hidden_dims), self._n_features_out)
+
+    def _train_autoencoder(self, X: np.ndarray, seed: int) -> None:
+        module = self._on_device()
+        log_every = max(1, self.max_steps // 100)
+        self.history_ = train(
+            module,
+            ArraySource(self._scaled(X), self.batch_size, seed),
+            TrainingPlan(
+                steps=self.max_steps,
+                lr=self.lr,
+                schedule="cosine",
+                warmup=min(0.5, 200 / max(self.max_steps, 1)),
+                log_every=log_every,
+            ),
+            seed=seed,
+            verbose=bool(self.verbose),
+            description="autoencoder",
+            should_stop=lambda records: has_levelled(records, self.tol),
+        )
+        self.n_iter_ = self.history_[-1]["step"] if self.history_ else 0
+
+    def _scaled(self, X: np.ndarray) -> torch.Tensor:
+        return self._tensor((X - self.offset_) * self.factor_)
+
+    @torch.inference_mode()
+    def _codes(self, X: np.ndarray, chunk: int = 4096) -> np.ndarray:
+        encoder = self._on_device().encoder
+        parts = [encoder(self._scaled(X[i : i + chunk])).cpu() for i in range(0, len(X), chunk)]
+        return torch.cat(parts).numpy()
+
+    def _embed(self, X: np.ndarray) -> np.ndarray:
+        return self._codes(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.latent_dim or min(10, self.n_features_in_)
+
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        log_r = spherical_log_responsibilities(self._codes(X), self.cluster_centers_, self.variance_)
+        # Single precision is what the network computes in.
+        return log_r.astype(np.float32)
+
+    def _score(self, X: np.ndarray) -> float:
+        """Mean over rows of minus the squared distance to the nearest centre, in the embedding."""
+        codes = self._codes(X)
+        squared = ((codes[:, None] - self.cluster_centers_[None]) ** 2).sum(axis=2)
+        return -float(squared.min(axis=1).mean())
+
+
+def has_levelled(records: list[Record], tol: float, window: int = 10) -> bool:
+    """Whether the loss fell by less than the fraction ``tol`` between the last two windows."""
+    if tol == 0 or len(records) < 2 * window:
+        return False
+    before = np.mean([record["loss"] for record in records[-2 * window : -window]])
+    latest = np.mean([record["loss"] for record in records[-window:]])
+    return bool(latest > (1 - tol) * before)

@@ -1,0 +1,62 @@
+"""How classical methods find the number of clusters when it is not given.
+
+    silhouette  the K whose partition has the largest mean silhouette (b − a) / max(a, b), taken on
+                at most ``SAMPLE`` rows; P. J. Rousseeuw, "Silhouettes: a graphical aid", 1987
+    eigengap    the K with the largest gap λ_{K+1} − λ_K between eigenvalues of the normalised graph
+                Laplacian; U. von Luxburg, "A tutorial on spectral clustering", 2007
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import numpy as np
+from sklearn.metrics import silhouette_score
+
+__all__ = ["SAMPLE", "best_silhouette", "candidate_counts", "largest_gap"]
+
+SAMPLE = 2000
+"""Rows on which a silhouette is taken: the full one costs O(N²)."""
+
+Fitted = TypeVar("Fitted")
+
+
+def candidate_counts(X: np.ndarray, max_clusters: int) -> range:
+    """Numbers of clusters worth trying: 2 … max, fewer where there are few distinct rows."""
+    distinct = len(np.unique(X[:SAMPLE], axis=0))
+    if len(X) > SAMPLE and distinct < 2:
+        distinct = len(np.unique(X, axis=0))
+    return range(2, min(max_clusters, distinct, len(X) - 1) + 1)
+
+
+def best_silhouette(
+    X: np.ndarray,
+    candidates: Iterable[Fitted],
+    labels_of: Callable[[Fitted], np.ndarray],
+    seed: int,
+) -> tuple[Fitted | None, dict[int, float]]:
+    """Candidate of the largest silhouette, and the silhouette by number of clusters.
+
+    None when no candidate splits the rows at all.
+    """
+    rows = np.arange(len(X))
+    if len(X) > SAMPLE:
+        rows = np.random.RandomState(seed).choice(len(X), SAMPLE, replace=False)
+    best, scores = None, {}
+    for candidate in candidates:
+        labels = labels_of(candidate)[rows]
+        n_clusters = len(np.unique(labels))
+        if not 2 <= n_clusters < len(rows):
+            continue
+        scores[n_clusters] = float(silhouette_score(X[rows], labels))
+        if scores[n_clusters] == max(scores.values()):
+            best = candidate
+    return best, scores
+
+
+def largest_gap(eigenvalues: np.ndarray) -> int:
+    """K at the largest gap of ascending eigenvalues λ_1 … λ_m, 1 ≤ K < m.
+
+    >>> largest_gap(np.array([0.0, 0.01, 0.02, 0.5, 0.6]))
+    3
+    """
+    return int(np.diff(eigenvalues).argmax()) + 1

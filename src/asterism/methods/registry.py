@@ -1,0 +1,174 @@
+"""The table of methods: the command line, the docs and the benchmarks read it and nothing else.
+
+A row names a class without importing it, so that listing the methods costs nothing.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from asterism.exceptions import UnknownMethodError
+
+if TYPE_CHECKING:
+    from asterism.base import Clusterer
+
+__all__ = ["Method", "get_method", "method_names", "method_of_class", "methods", "register"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the table.
+
+    Parameters
+    ----------
+    name : str
+        What users type.
+    target : str
+        ``"module:Class"``.
+    family : str
+        Where the docs put it.
+    summary : str
+        One line.
+    needs_k : bool
+        Whether the number of clusters must be given.
+    takes_k : bool
+        Whether it may be given.
+    soft : bool
+        Whether there are probabilities.
+    uses_labels : bool
+        Whether ``y`` is used where it is known.
+    posterior : bool
+        Whether partitions can be sampled.
+    """
+
+    name: str
+    target: str
+    family: str
+    summary: str
+    needs_k: bool = False
+    takes_k: bool = True
+    soft: bool = True
+    uses_labels: bool = False
+    posterior: bool = False
+
+    @property
+    def class_name(self) -> str:
+        """Name of the estimator's class."""
+        return self.target.partition(":")[2]
+
+    def load(self) -> "type[Clusterer]":
+        """Import the estimator's class."""
+        module, _, name = self.target.partition(":")
+        return getattr(import_module(module), name)
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def register(method: Method) -> Method:
+    """Add a row, or replace the one of the same name."""
+    _METHODS[method.name] = method
+    return method
+
+
+def methods() -> list[Method]:
+    """All rows, in order of registration."""
+    return list(_METHODS.values())
+
+
+def method_names() -> list[str]:
+    """Names of all methods."""
+    return list(_METHODS)
+
+
+def get_method(name: str) -> Method:
+    """Row of this name.
+
+    >>> get_method("kmeans").class_name
+    'AutoKMeans'
+    """
+    if name not in _METHODS:
+        raise UnknownMethodError(f"no method is named {name!r}; known: {', '.join(_METHODS)}")
+    return _METHODS[name]
+
+
+def method_of_class(class_name: str) -> Method:
+    """Row whose estimator has this class name, as it stands in a weights card."""
+    for method in _METHODS.values():
+        if method.class_name == class_name:
+            return method
+    raise UnknownMethodError(f"no method has the class {class_name!r}")
+
+
+_BASELINES = "asterism.methods.baselines"
+
+register(
+    Method(
+        "set-transformer",
+        "asterism.methods.set_transformer:SetTransformerMixture",
+        "amortised",
+        "mixture of Gaussians written down by a Set Transformer in one pass",
+    )
+)
+register(
+    Method(
+        "ae-kmeans",
+        "asterism.methods.ae_kmeans:AEKMeans",
+        "embedded",
+        "k-means on the codes of an autoencoder",
+        needs_k=True,
+    )
+)
+register(
+    Method(
+        "kmeans",
+        f"{_BASELINES}.kmeans:AutoKMeans",
+        "baseline",
+        "k-means, K by the silhouette",
+    )
+)
+register(
+    Method(
+        "gmm",
+        f"{_BASELINES}.mixtures:AutoGaussianMixture",
+        "baseline",
+        "Gaussian mixture, K by BIC",
+    )
+)
+register(
+    Method(
+        "bayesian-gmm",
+        f"{_BASELINES}.mixtures:BayesianMixture",
+        "baseline",
+        "variational Dirichlet-process mixture of Gaussians",
+        takes_k=False,
+    )
+)
+register(
+    Method(
+        "hdbscan",
+        f"{_BASELINES}.density:HDBSCAN",
+        "baseline",
+        "density modes that last; noise filled or kept",
+        takes_k=False,
+        soft=False,
+    )
+)
+register(
+    Method(
+        "spectral",
+        f"{_BASELINES}.linkage:AutoSpectral",
+        "baseline",
+        "spectral clustering of a neighbour graph, K by the eigengap",
+        soft=False,
+    )
+)
+register(
+    Method(
+        "agglomerative",
+        f"{_BASELINES}.linkage:AutoAgglomerative",
+        "baseline",
+        "Ward's agglomeration, K by the silhouette",
+        soft=False,
+    )
+)

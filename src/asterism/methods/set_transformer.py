@@ -1,0 +1,166 @@
+"""Amortised maximum likelihood: one forward pass writes down a mixture of Gaussians.
+
+    θ = f(X; φ) = {π_k, μ_k, σ_k},   φ trained to maximise  E_X [ (1/N) Σ_i log p(x_i; θ) ]
+    r_ik ∝ π_k N(x_i; μ_k, diag σ_k²)
+
+Optionally followed by rounds of expectation maximisation that start from θ.
+
+Lee, Lee, Kim, Kosiorek, Choi & Teh, "Set Transformer: a framework for attention-based
+permutation-invariant neural networks", ICML 2019, section 5.3.
+"""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from asterism._validation import StrOptions, at_least, check_rows
+from asterism.base import AmortizedClusterer
+from asterism.exceptions import DataError
+from asterism.functional.mixtures import (
+    Mixture,
+    em_step,
+    log_likelihood,
+    log_responsibilities,
+    reduce_mixture,
+)
+from asterism.functional.sets import SetBatch
+from asterism.nn.set_transformer import SetTransformer
+from asterism.priors import GaussianMixturePrior
+from asterism.training import TrainingPlan
+
+__all__ = ["SetTransformerMixture"]
+
+
+class SetTransformerMixture(AmortizedClusterer):
+    """Mixture of Gaussians by one pass of a Set Transformer.
+
+    The shipped network was trained on two-dimensional mixtures of four Gaussians. Data of more
+    columns are projected on their two leading principal axes, and all data are moved to the place
+    and scale of the training prior by one recorded affine map.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Number of clusters. None takes what the weights were trained for; a smaller number merges
+        components of the network's mixture, nearest pair first.
+    refine : {None, "em"}, default=None
+        Follow the network by expectation maximisation.
+    n_em : int, default=1
+        Rounds of it.
+    weights : str or path, default="default"
+        Name of shipped weights, or a file.
+    scaling : {"auto", "none"}, default="auto"
+        "none" hands the data to the network as they are.
+    device : str, default="auto"
+        Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
+    random_state : int, RandomState or None, default=None
+        Seed of ``pretrain``; ``fit`` draws nothing.
+    verbose : bool or int, default=False
+        Show a progress bar while pre-training.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, 0 the largest.
+    n_clusters_ : int
+        Clusters that own at least one row.
+    weights_ : ndarray of shape (n_clusters_,)
+        Mixture weights π.
+    means_, scales_ : ndarray of shape (n_clusters_, n_network_dimensions)
+        Centres and standard deviations, in the network's coordinates
+        ``(X - origin_) @ projection_``.
+    origin_, projection_ : ndarray
+        The affine map.
+    module_ : torch.nn.Module
+        The network.
+
+    References
+    ----------
+    Lee et al., "Set Transformer", ICML 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from asterism import SetTransformerMixture
+    >>> X, _ = make_blobs(300, centers=4, cluster_std=0.5, random_state=1)
+    >>> SetTransformerMixture(refine="em").fit(X).n_clusters_
+    4
+    """
+
+    _module_class: ClassVar[type[nn.Module]] = SetTransformer
+    _default_weights: ClassVar[str] = "set-transformer-mog"
+    _per_cluster: ClassVar[tuple[str, ...]] = ("weights_", "means_", "scales_")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AmortizedClusterer._parameter_constraints,
+        "n_clusters": [at_least(1), None],
+        "refine": [StrOptions({"em"}), None],
+        "n_em": [at_least(1)],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        refine: str | None = None,
+        n_em: int = 1,
+        weights: str | Path = "default",
+        scaling: str = "auto",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.refine = refine
+        self.n_em = n_em
+        self.weights = weights
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _architecture(self, prior: Any) -> dict[str, Any]:
+        n_components = self.n_clusters or getattr(prior, "n_clusters", 4)
+        return {"dim": getattr(prior, "dim", 2), "n_components": n_components}
+
+    def _default_prior(self) -> GaussianMixturePrior:
+        return GaussianMixturePrior(n_clusters=self.n_clusters or 4)
+
+    def _default_plan(self) -> TrainingPlan:
+        return TrainingPlan(steps=50_000, lr=1e-3, schedule="drop", drop_at=0.7)
+
+    def _infer(self, batch: SetBatch) -> list[dict[str, np.ndarray]]:
+        capacity = int(self.architecture_["n_components"])
+        wanted = self.n_clusters or capacity
+        if wanted > capacity:
+            raise DataError(
+                f"n_clusters={wanted}, but the weights {str(self.weights)!r} were trained for "
+                f"{capacity}: ask for at most {capacity}, or train your own with "
+                f"SetTransformerMixture(n_clusters={wanted}).pretrain()"
+            )
+        check_rows(int(batch.sizes.min()), wanted)
+        mixture = self.module_(batch.x, batch.keep)
+        if wanted < capacity:
+            reduced = [reduce_mixture(Mixture(*parts), wanted) for parts in zip(*mixture, strict=True)]
+            mixture = Mixture(*(torch.stack(parts) for parts in zip(*reduced, strict=True)))
+        for _ in range(self.n_em if self.refine == "em" else 0):
+            mixture = em_step(batch.x, mixture, batch.keep)
+        log_weights, means, scales = (part.double().cpu().numpy() for part in mixture)
+        return [
+            {"weights_": np.exp(log_weights[b]), "means_": means[b], "scales_": scales[b]}
+            for b in range(len(batch))
+        ]
+
+    @property
+    def _mixture(self) -> Mixture:
+        parts = (np.log(self.weights_), self.means_, self.scales_)
+        return Mixture(*(torch.from_numpy(part) for part in parts))
+
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        return log_responsibilities(torch.from_numpy(self._aligned(X)), self._mixture).numpy()
+
+    def _score(self, X: np.ndarray) -> float:
+        """Mean log-likelihood a row, in the network's coordinates."""
+        return float(log_likelihood(torch.from_numpy(self._aligned(X)), self._mixture).mean())

@@ -1,0 +1,1 @@
+"""Torch modules; they know nothing of estimators or files."""

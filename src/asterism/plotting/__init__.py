@@ -1,0 +1,34 @@
+"""Pictures of clusterings, and a one-page HTML report.
+
+Every function takes plain arrays and returns the matplotlib ``Axes`` it drew on, so nothing here
+knows of estimators. matplotlib (``pip install 'asterism[plot]'``) is imported on the first call.
+"""
+
+from asterism.plotting.diagnostics import plot_confusion, plot_k_posterior
+from asterism.plotting.report import write_report
+from asterism.plotting.scatter import plot_clusters, plot_embedding
+from asterism.plotting.style import cluster_color, new_axes
+from asterism.plotting.summaries import (
+    ClusterSummary,
+    Contrast,
+    contrasts,
+    prototypes,
+    summarise_clusters,
+)
+from asterism.plotting.training import plot_history
+
+__all__ = [
+    "ClusterSummary",
+    "Contrast",
+    "cluster_color",
+    "contrasts",
+    "new_axes",
+    "plot_clusters",
+    "plot_confusion",
+    "plot_embedding",
+    "plot_history",
+    "plot_k_posterior",
+    "prototypes",
+    "summarise_clusters",
+    "write_report",
+]

@@ -1,0 +1,51 @@
+"""Files that survive a kill at any moment.
+
+A checkpoint is written beside its final name, flushed to the disk, and moved over it in one
+operation of the file system: whoever looks finds the old one or the new one, whole. It is read with
+torch's restricted loader, which builds tensors and plain containers and runs no code.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from asterism.exceptions import TrainingError
+
+__all__ = ["load_checkpoint", "save_checkpoint"]
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Replace the checkpoint at ``path`` by ``state``, or leave it untouched."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    for leftover in path.parent.glob(path.name + "*.part"):
+        # A kill in mid-write leaves its temporary file behind.
+        leftover.unlink(missing_ok=True)
+
+
+def load_checkpoint(path: Path) -> dict[str, Any] | None:
+    """Read the checkpoint at ``path``; None when there is none yet."""
+    if not path.exists():
+        return None
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise TrainingError(
+            f"checkpoint {path} cannot be read ({error.__class__.__name__}); delete it to start "
+            "again from the first step"
+        ) from error
+    if not isinstance(state, dict):
+        raise TrainingError(f"checkpoint {path} holds a {type(state).__name__}, not a training run")
+    return state

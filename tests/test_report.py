@@ -1,0 +1,405 @@
+"""Summaries against answers computed by hand, and the page against what may break it."""
+
+import re
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from asterism.exceptions import DataError
+from asterism.plotting import contrasts, prototypes, summarise_clusters, write_report
+from asterism.plotting.page import format_column, format_value
+
+VOID = {"meta", "br", "image", "link", "path", "use"}
+
+
+class Outline(HTMLParser):
+    """Tags and text of a page; fails on tags that do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.words, self.ids = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.ids += [value for name, value in attributes if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def report(tmp_path, **arguments):
+    path = write_report(tmp_path / "report.html", **({"method": "DEC"} | arguments))
+    return path.read_text(encoding="utf-8")
+
+
+# --- contrasts -----------------------------------------------------------------------------
+
+
+def test_numeric_contrast_is_the_standardised_difference_of_means():
+    # All rows: mean 4, variance ((9 + 4 + 1) + (36)) / 4 = 12.5.
+    table = pd.DataFrame({"size": [1.0, 2.0, 3.0, 10.0]})
+    found = contrasts(table, [0, 0, 0, 1])
+    (first,), (second,) = found[0], found[1]
+    assert (first.feature, first.inside, first.outside) == ("size", 2.0, 10.0)
+    assert first.effect == pytest.approx(-8 / np.sqrt(12.5))
+    assert second.effect == pytest.approx(8 / np.sqrt(12.5))
+
+
+def test_missing_numbers_are_left_out_of_the_means():
+    table = pd.DataFrame({"a": [1.0, np.nan, 3.0, np.inf], "b": pd.array([1, None, 3, 5], "Int64")})
+    by_name = {contrast.feature: contrast for contrast in contrasts(table, [0, 0, 1, 1])[0]}
+    assert (by_name["a"].inside, by_name["a"].outside) == (1.0, 3.0)
+    assert (by_name["b"].inside, by_name["b"].outside) == (1.0, 4.0)
+
+
+def test_categorical_contrast_is_the_over_represented_value():
+    table = pd.DataFrame({"colour": ["red", "red", "red", "blue", "blue", "red"]})
+    found = contrasts(table, [0, 0, 0, 1, 1, 1])
+    assert (found[0][0].value, found[0][0].inside) == ("red", 1.0)
+    assert found[0][0].outside == pytest.approx(1 / 3)
+    assert found[0][0].effect == pytest.approx(np.pi - 2 * np.arcsin(np.sqrt(1 / 3)))
+    assert (found[1][0].value, found[1][0].outside) == ("blue", 0.0)
+
+
+def test_a_missing_category_is_a_value():
+    table = pd.DataFrame({"name": [None, np.nan, "x", "x"]})
+    assert contrasts(table, [0, 0, 1, 1])[0][0].value == "(missing)"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([True, True, False, False]),
+        pd.Series(["a", "a", "b", "b"], dtype="category"),
+        pd.Series(["a", "a", "b", "b"], dtype="string"),
+        pd.Series([1, 1, "b", "b"], dtype=object),
+    ],
+)
+def test_text_categories_and_booleans_are_categorical(column):
+    (contrast,) = contrasts(pd.DataFrame({"c": column}), [0, 0, 1, 1])[0]
+    assert contrast.value == str(column[0])
+    assert contrast.effect == pytest.approx(np.pi)
+
+
+def test_constant_columns_and_dates_set_nothing_apart():
+    table = pd.DataFrame(
+        {
+            "constant": [0.1] * 4,
+            "large": [1e12] * 4,
+            "word": ["same"] * 4,
+            "day": pd.to_datetime(["2020-01-01", "2020-01-02", "2021-01-01", "2021-01-02"]),
+            "empty": [np.nan] * 4,
+        }
+    )
+    assert contrasts(table, [0, 0, 1, 1]) == {0: (), 1: ()}
+
+
+def test_contrasts_come_in_order_and_at_most_top():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 50)
+    table = pd.DataFrame({f"f{j}": labels * j + rng.normal(size=100) for j in range(8)})
+    found = contrasts(table, labels, top=3)[1]
+    assert [contrast.feature for contrast in found] == ["f7", "f6", "f5"]
+
+
+def test_a_single_cluster_has_nothing_to_differ_from():
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    assert contrasts(table, [0, 0]) == {0: ()}
+    assert contrasts(table, [-1, -1]) == {}
+
+
+def test_noise_counts_as_outside():
+    table = pd.DataFrame({"a": [0.0, 0.0, 8.0], "b": ["x", "x", "y"]})
+    found = contrasts(table, [0, 0, -1])
+    assert set(found) == {0}
+    assert {contrast.outside for contrast in found[0]} == {8.0, 0.0}
+
+
+def test_repeated_column_names_are_told_apart_by_place():
+    table = pd.DataFrame([[0.0, 5.0], [1.0, 5.0]], columns=["x", "x"])
+    assert len(contrasts(table, [0, 1])[0]) == 1
+
+
+def test_identifiers_do_not_dominate():
+    labels = np.repeat([0, 1], 500)
+    table = pd.DataFrame({"id": [f"row {i}" for i in range(1000)], "x": labels * 1.0})
+    assert [contrast.feature for contrast in contrasts(table, labels)[0]] == ["x"]
+
+
+def test_means_agree_with_pandas_far_from_zero():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 4, 300)
+    values = pd.Series(1e8 + labels + rng.normal(size=300))
+    found = contrasts(pd.DataFrame({"v": values}), labels)
+    for k in (0, 3):
+        inside, outside = values[labels == k].mean(), values[labels != k].mean()
+        expected = (inside - outside) / values.std(ddof=0)
+        assert found[k][0].effect == pytest.approx(expected, rel=1e-6)
+
+
+# --- prototypes and summaries --------------------------------------------------------------
+
+
+def test_prototypes_are_nearest_to_the_mean_and_skip_noise():
+    X = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.1], [50.0, 50.0], [9.0, 9.0]])
+    assert prototypes(X, [5, 5, 5, -1, 7], 2) == {5: (2, 0), 7: (4,)}
+
+
+def test_summaries_hold_sizes_shares_and_confidence_with_noise_last():
+    X = np.arange(5.0)[:, None]
+    found = summarise_clusters(
+        X, [1, 0, 0, -1, 0], pd.DataFrame(X), probability=[0.5, 1.0, 0.7, 0.0, 0.7]
+    )
+    assert [summary.label for summary in found] == [0, 1, -1]
+    assert [summary.size for summary in found] == [3, 1, 1]
+    assert [summary.share for summary in found] == pytest.approx([0.6, 0.2, 0.2])
+    assert found[0].mean_probability == pytest.approx(0.8)
+    assert (found[2].mean_probability, found[2].prototypes, found[2].contrasts) == (None, (), ())
+
+
+# --- numbers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-2.5, "-2.5"),
+        (123456.789, "123,457"),
+        (np.int64(7), "7"),
+        (True, "True"),
+        ("12", "12"),
+        (pd.NaT, "–"),
+        (pd.NA, "–"),
+        (float("inf"), "inf"),
+        ([1, 2], "[1, 2]"),
+        ("x" * 100, "x" * 79 + "…"),
+    ],
+)
+def test_values_are_formatted(value, text):
+    assert format_value(value) == text
+
+
+def test_columns_share_their_decimals():
+    assert format_column([5.0, 4.25, float("nan"), "a"]) == ["5.00", "4.25", "–", "a"]
+    assert format_column([1e-9, 2.0]) == ["1e-09", "2"]
+    assert format_column([0.00012, 20000.5]) == ["0.00012", "20,000"]
+
+
+# --- the page ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 30)
+    return rng.normal(size=(90, 4)) + 6 * labels[:, None], labels
+
+
+def test_the_page_tells_everything_given(tmp_path, rows):
+    X, labels = rows
+    text = Outline(
+        report(
+            tmp_path,
+            X=X,
+            labels=labels,
+            title="Stars",
+            probability=np.full(90, 0.75),
+            parameters={"random_state": 7, "lr": 0.001},
+            notes=["Two rows were dropped."],
+            history=[{"step": i, "loss": 1.0 / (i + 1)} for i in range(30)],
+            scores={"ARI": 0.9321},
+            k_posterior={3: 1.0},
+            seconds=12.34,
+            version="9.8.7",
+        )
+    ).text
+    assert (
+        "DEC grouped 90 rows with 4 features into 3 clusters (seed 7) in 12.3 s. "
+        "The mean probability of an assignment is 0.750." in text
+    )
+    for piece in (
+        *("Stars", "Two rows were dropped.", "Cluster sizes", "33.3%", "0.9321", "9.8.7", "0.001"),
+        *("What sets each cluster apart", "Typical rows", "Number of clusters", "Learning curve"),
+    ):
+        assert piece in text
+
+
+def test_what_is_not_given_is_left_out(tmp_path, rows):
+    text = Outline(report(tmp_path, X=rows[0], labels=rows[1])).text
+    for piece in ("Learning curve", "Number of clusters", "Agreement", "Parameters", "probability"):
+        assert piece not in text
+
+
+def test_hostile_text_stays_text(tmp_path):
+    evil = "<script>alert('x')</script>\"'&--></style>"
+    original = pd.DataFrame(
+        {evil: [1.0, 2.0, 9.0], "c": [evil, evil, "ok"]}, index=[evil, "b", "c"]
+    )
+    page = report(
+        tmp_path,
+        X=np.array([[1.0, 0.0], [2.0, 0.0], [9.0, 1.0]]),
+        labels=[0, 0, 1],
+        title=evil,
+        method=evil,
+        feature_names=[evil, evil],
+        parameters={evil: evil},
+        notes=[evil],
+        scores={evil: 1.0},
+        original=original,
+        version=evil,
+    )
+    outline = Outline(page)
+    assert "script" not in outline.tags
+    assert "<script" not in page
+    assert page.count("</style>") == page.count("<style")
+    assert evil in outline.text
+
+
+def test_the_page_loads_nothing(tmp_path, rows):
+    page = report(tmp_path, X=rows[0], labels=rows[1], history=[{"loss": 1.0}, {"loss": 0.5}])
+    names_only = re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
+    assert "http://" not in names_only
+    assert "https://" not in names_only
+    assert re.findall(r'(?:src|href)="(?!data:|#)', names_only) == []
+    assert "<link" not in page
+    assert "default-src 'none'" in page
+
+
+def test_pictures_have_text_alternatives_and_their_own_identifiers(tmp_path, rows):
+    page = report(
+        tmp_path, X=rows[0], labels=rows[1], history=[{"loss": 1.0}] * 50, k_posterior={3: 1.0}
+    )
+    assert page.count("<svg") == page.count('role="img" aria-label="') == 3
+    ids = Outline(page).ids
+    assert len(ids) == len(set(ids))
+    for name in re.findall(r'(?:url\(|href=")#([^")]+)', page):
+        assert name in ids
+
+
+def test_pictures_follow_the_colour_scheme(tmp_path, rows):
+    page = report(tmp_path, X=rows[0], labels=rows[1])
+    assert "prefers-color-scheme: dark" in page
+    assert "currentColor" in page
+    assert "#000000" not in page
+    assert "#ffffff" not in page
+
+
+def test_tables_have_header_cells(tmp_path, rows):
+    page = report(tmp_path, X=rows[0], labels=rows[1])
+    assert page.count("<thead>") == page.count("<table>") == 4  # sizes, clusters 0 and 2, rows
+    assert page.count('scope="row"') >= 6
+
+
+def test_contrasts_and_rows_are_in_original_units(tmp_path):
+    original = pd.DataFrame(
+        {
+            "price": [100.0, 102.0, 900.0],
+            "kind": ["old", "old", "new"],
+            "note": [None, "n", np.nan],
+        },
+        index=["first", "second", "third"],
+    )
+    text = Outline(
+        report(tmp_path, X=np.array([[-1.0], [-0.9], [1.9]]), labels=[0, 0, 1], original=original)
+    ).text
+    assert "price 101 900" in text
+    assert "kind = old 100% 0%" in text
+    assert "Cluster 1 third 900 new –" in text
+
+
+def test_wide_tables_show_the_telling_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 100))
+    labels = np.repeat([0, 1], 30)
+    X[:, 70] += 9 * labels
+    text = Outline(report(tmp_path, X=X, labels=labels)).text
+    assert "8 of 100 columns are shown" in text
+    assert "feature 71" in text.split("Typical rows")[1]
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "summary"),
+    [
+        (np.ones((1, 1)), [0], "1 row with 1 feature into 1 cluster."),
+        (np.ones((5, 3)), [-1] * 5, "into 0 clusters. 5 rows (100.0%) belong to no cluster."),
+        (np.ones((5, 2)), [0] * 5, "5 rows with 2 features into 1 cluster."),
+        (np.eye(60), list(range(60)), "60 rows with 60 features into 60 clusters."),
+        (np.ones((4, 2)), [0, 1, -1, 3], "into 3 clusters. 1 row (25.0%)"),
+    ],
+)
+def test_edge_cases_are_reported(tmp_path, X, labels, summary):
+    page = report(tmp_path, X=X, labels=labels, probability=np.full(len(X), 0.5))
+    assert summary in Outline(page).text
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path, rows):
+    X, labels = rows
+    assert report(tmp_path, X=X, labels=labels) == report(tmp_path, X=X, labels=labels)
+
+
+def test_a_hundred_thousand_rows_take_seconds(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 60, 100_000)
+    X = rng.normal(size=(100_000, 10)) + labels[:, None]
+    original = pd.DataFrame(X).assign(kind=labels.astype(str), id=np.arange(len(X)).astype(str))
+    start = time.perf_counter()
+    page = report(tmp_path, X=X, labels=labels, original=original)
+    assert time.perf_counter() - start < 20
+    assert len(page) < 2_000_000
+
+
+def test_folders_are_made_and_nothing_else_is_left(tmp_path, rows):
+    path = write_report(tmp_path / "a" / "b.html", X=rows[0], labels=rows[1], method="DEC")
+    assert [p.name for p in path.parent.iterdir()] == ["b.html"]
+
+
+def test_a_failed_write_keeps_the_old_report(tmp_path, rows, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_report(path, X=rows[0], labels=rows[1], method="DEC")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_global_plot_settings_are_left_alone(tmp_path, rows):
+    from matplotlib import rcParams
+
+    before = dict(rcParams)
+    report(tmp_path, X=rows[0], labels=rows[1])
+    assert dict(rcParams) == before
+
+
+def test_original_must_match_the_rows(tmp_path, rows):
+    X, labels = rows
+    with pytest.raises(DataError, match="2 rows for 90 labels"):
+        report(tmp_path, X=X, labels=labels, original=pd.DataFrame({"a": [1, 2]}))
+    with pytest.raises(DataError, match="must be a pandas DataFrame; got list"):
+        report(tmp_path, X=X, labels=labels, original=[1, 2])
