@@ -13,7 +13,7 @@ from scipy import sparse
 from asterism import datasets
 from asterism.datasets import Dataset, Suite, dataset_info, dataset_names, load_toy, toy_names
 from asterism.datasets.catalogue import CATALOGUE
-from asterism.datasets.files import Source, cache_directory, locate
+from asterism.datasets.files import Source, locate
 from asterism.datasets.formats import (
     csr_from_arrays,
     npz_keys,
@@ -23,6 +23,7 @@ from asterism.datasets.formats import (
 )
 from asterism.datasets.generic import LOADERS, SUITE_LOADERS
 from asterism.exceptions import DataError, DataNotFoundError
+from asterism.io.files import cache_directory
 
 
 def idx_bytes(array):
@@ -258,7 +259,7 @@ class TestLocate:
 
     def test_order_path_then_environment_then_cache(self, tmp_path, monkeypatch):
         offline = Source(fetch=False)
-        cached = self.put(cache_directory() / "usps", "usps.bz2", "usps.t.bz2")
+        cached = self.put(cache_directory("datasets") / "usps", "usps.bz2", "usps.t.bz2")
         assert locate(self.info, offline) == (cached / "usps.bz2", cached / "usps.t.bz2")
         home = self.put(tmp_path / "home", "usps.npz")
         monkeypatch.setenv("ASTERISM_DATA", str(home))
@@ -305,7 +306,9 @@ class TestLocate:
 
         monkeypatch.setattr(pooch, "retrieve", retrieve)
         files = locate(self.info, Source())
-        assert files == tuple(cache_directory() / "usps" / f.name for f in self.info.public)
+        assert files == tuple(
+            cache_directory("datasets") / "usps" / f.name for f in self.info.public
+        )
         assert asked == [(f.url, f"md5:{f.md5}") for f in self.info.public]
 
     @pytest.mark.parametrize("error", [OSError("no route"), ValueError("hash differs")])

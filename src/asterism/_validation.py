@@ -84,8 +84,9 @@ def check_rows(n_rows: int, n_clusters: int) -> None:
 
 def draw_seed(random_state: Any) -> int:
     """One integer seed from whatever scikit-learn accepts; None draws a fresh one."""
-    generator = check_random_state(np.random.RandomState() if random_state is None else random_state)
-    return int(generator.randint(np.iinfo(np.int32).max))
+    # None must not draw from numpy's global generator, which belongs to the user.
+    source = np.random.RandomState() if random_state is None else random_state
+    return int(check_random_state(source).randint(np.iinfo(np.int32).max))
 
 
 @contextmanager

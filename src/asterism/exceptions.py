@@ -10,6 +10,7 @@ __all__ = [
     "DataError",
     "DataNotFoundError",
     "MissingExtraError",
+    "OutputError",
     "TableError",
     "TrainingError",
     "UnknownMethodError",
@@ -51,6 +52,10 @@ class UnknownMethodError(AsterismError, KeyError):
 
 class DataNotFoundError(AsterismError, FileNotFoundError):
     """A benchmark data set is neither on disk nor to be fetched."""
+
+
+class OutputError(AsterismError, OSError):
+    """A file cannot be written."""
 
 
 class MissingExtraError(AsterismError, ImportError):

@@ -4,12 +4,12 @@
 dimension the network knows (a recorded affine map), and the network reads them once. A subclass
 writes
 
-    ``_module_class``                   the network; its ``loss(SetBatch)`` is what training minimises
-    ``_architecture(prior)``            keyword arguments of the network for a prior
-    ``_default_prior()``                the prior ``pretrain`` draws from when none is given
-    ``_infer(batch)``                   fitted attributes of each data set of a padded batch
-    ``_log_responsibilities(X)``        as for every method, from those attributes
-    ``_sample_partitions(n, seed)``     only where the model has a posterior over partitions
+    ``_module_class``               the network, whose ``loss(SetBatch)`` training minimises
+    ``_architecture(prior)``        keyword arguments of the network for a prior
+    ``_default_prior()``            the prior ``pretrain`` draws from when none is given
+    ``_infer(batch)``               fitted attributes of each data set of a padded batch
+    ``_log_responsibilities(X)``    as for every method, from those attributes
+    ``_sample_partitions(n, seed)`` only where the model has a posterior over partitions
 """
 
 from collections.abc import Iterable
@@ -213,7 +213,7 @@ class AmortizedClusterer(Clusterer):
         log_probability : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self._sample_partitions(n_samples, draw_seed(self.random_state))  # type: ignore[attr-defined]
+        return self._sample_partitions(n_samples, draw_seed(self.random_state))
 
     # --- inside -------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ A subclass writes
 
 and names in ``_per_cluster`` the attributes whose first axis runs over clusters. The base does the
 rest: checks parameters and rows, puts the clusters in order of decreasing size, drops empty ones,
-and gives ``fit``, ``predict``, ``fit_predict``, ``predict_proba``, ``score``, ``save`` and ``load``.
+and gives ``fit``, ``predict``, ``fit_predict``, ``predict_proba``, ``score``, ``save``, ``load``.
 
 Prediction is per point: it conditions on what ``fit`` stored and on nothing else, so a row gets the
 same answer alone, in any order and in any company. A row of log-responsibilities that is −inf
@@ -172,7 +172,9 @@ class Clusterer(ClusterMixin, BaseEstimator):
         try:
             estimator = cls(**card["parameters"])
         except TypeError as error:
-            raise WeightsError(f"the card's parameters do not fit {cls.__name__}: {error}") from error
+            raise WeightsError(
+                f"the card's parameters do not fit {cls.__name__}: {error}"
+            ) from error
         persistence.restore_state(estimator, arrays, card.get("state", {}))
         if any(key.startswith("module_/") for key in arrays):
             estimator.module_ = persistence.restore_module(estimator._make_module(), arrays)

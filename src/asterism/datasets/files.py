@@ -4,7 +4,7 @@ Looked for in this order, the first hit winning:
 
 1. ``path``, the user's own: the ``.npz`` file, or a folder with it or with the public files;
 2. the folder named by the environment variable ``ASTERISM_DATA``;
-3. the cache, ``$XDG_CACHE_HOME/asterism/datasets`` (``~/.cache`` by default);
+3. the cache, ``$ASTERISM_CACHE/datasets`` (``~/.cache/asterism/datasets`` by default);
 4. the public address, when ``fetch`` is true and one is known; the download is checked against
    its MD5 and kept in the cache.
 
@@ -23,8 +23,9 @@ from typing import TypeAlias
 
 from asterism.datasets.catalogue import DatasetInfo
 from asterism.exceptions import DataError, DataNotFoundError, MissingExtraError
+from asterism.io.files import cache_directory
 
-__all__ = ["Source", "StrPath", "cache_directory", "locate"]
+__all__ = ["Source", "StrPath", "locate"]
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
@@ -36,12 +37,6 @@ class Source:
     path: StrPath | None = None
     fetch: bool = True
     verify: bool = False
-
-
-def cache_directory() -> Path:
-    """Folder where downloaded data sets are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "asterism" / "datasets"
 
 
 def locate(info: DatasetInfo, source: Source) -> tuple[Path, ...]:
@@ -60,7 +55,7 @@ def _on_disk(info: DatasetInfo, source: Source) -> tuple[Path, ...]:
     if source.path is not None:
         path = Path(source.path).expanduser()
         return (path,) if path.is_file() else _in_folder(info, path, path)
-    folders = [cache_directory()]
+    folders = [cache_directory("datasets")]
     if home := os.environ.get("ASTERISM_DATA"):
         folders.insert(0, Path(home).expanduser())
     found = (_in_folder(info, folder, folder / info.name) for folder in folders)
@@ -93,7 +88,7 @@ def _download(info: DatasetInfo) -> tuple[Path, ...]:
         import pooch
     except ImportError as error:
         raise MissingExtraError("pooch", "data", f"Downloading {info.name}") from error
-    folder = cache_directory() / info.name
+    folder = cache_directory("datasets") / info.name
     try:
         return tuple(
             Path(pooch.retrieve(file.url, f"md5:{file.md5}", fname=file.name, path=folder))
@@ -107,12 +102,13 @@ def _download(info: DatasetInfo) -> tuple[Path, ...]:
 
 def _instructions(info: DatasetInfo, source: Source) -> str:
     """Say where the set was looked for and how to get it."""
+    cache = cache_directory("datasets")
     if source.path is not None:
         looked = f"at path={str(source.path)!r}"
     else:
         home = os.environ.get("ASTERISM_DATA")
         place = f"the folder ASTERISM_DATA={home}" if home else "ASTERISM_DATA, which is not set,"
-        looked = f"in {place} nor in the cache {cache_directory()}"
+        looked = f"in {place} nor in the cache {cache}"
     lines = [
         f"{info.title}: {info.file} is not {looked}.",
         f"Origin: {info.source} (terms: {info.licence}).",
@@ -122,7 +118,7 @@ def _instructions(info: DatasetInfo, source: Source) -> str:
     if info.public:
         addresses = " ".join(file.url for file in info.public)
         lines.append(
-            f"Or put the public files {addresses} in {cache_directory() / info.name}; "
+            f"Or put the public files {addresses} in {cache / info.name}; "
             "fetch=True downloads them."
         )
     return "\n".join(lines)

@@ -18,10 +18,7 @@ def fit_alignment(X: np.ndarray, dim: int, spread: float) -> tuple[np.ndarray, n
     X = np.asarray(X, dtype=np.float64)
     origin = X.mean(axis=0)
     n_columns = X.shape[1]
-    if n_columns > dim:
-        matrix = _principal_axes(X - origin, dim)
-    else:
-        matrix = np.eye(n_columns, dim)
+    matrix = _principal_axes(X - origin, dim) if n_columns > dim else np.eye(n_columns, dim)
     aligned = (X - origin) @ matrix
     deviation = np.sqrt(aligned.var(axis=0)[: min(n_columns, dim)].mean())
     # Rows that all coincide have no scale of their own.

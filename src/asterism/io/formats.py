@@ -6,13 +6,10 @@
 ``replacing(path)`` makes a write atomic: a file beside the destination, moved over it at the end.
 """
 
-import contextlib
 import io
 import json
-import uuid
 import zipfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -23,7 +20,7 @@ from asterism.io.sources import Source
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WRITERS", "read_array", "read_arrow", "read_jsonl", "replacing"]
+__all__ = ["WRITERS", "read_array", "read_arrow", "read_jsonl"]
 
 _ROWS_AT_A_TIME = 10_000
 
@@ -177,27 +174,3 @@ WRITERS: dict[str, Callable[["pd.DataFrame", BinaryIO], None]] = {
     "feather": _write_feather,
     "npy": _write_npy,
 }
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a handle whose bytes become the file on success, and vanish on failure."""
-    if path.is_dir():
-        raise TableError(f"{path} is a directory: give the name of a file in it")
-    if path.exists() and not path.is_file():  # a pipe or a device cannot be replaced
-        with path.open("wb") as handle:
-            yield handle
-        return
-    target = path.resolve()  # write through a link rather than over it
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        handle = temporary.open("xb")
-    except OSError as error:
-        raise TableError(f"{path} cannot be written: {error.strerror} ({target.parent})") from error
-    try:
-        with handle:
-            yield handle
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

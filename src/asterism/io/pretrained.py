@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from asterism.exceptions import MissingExtraError, WeightsError
+from asterism.io.files import cache_directory
 from asterism.io.weights import weight_paths
 
 __all__ = ["RemoteWeights", "find_weights", "pretrained_names", "register_weights"]
@@ -35,15 +36,6 @@ def register_weights(name: str, remote: RemoteWeights) -> None:
 
 def _package_directory() -> Path:
     return Path(str(resources.files("asterism") / "weights"))
-
-
-def cache_directory() -> Path:
-    """Directory of fetched weights."""
-    chosen = os.environ.get("ASTERISM_CACHE")
-    if chosen:
-        return Path(chosen) / "weights"
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "asterism" / "weights"
 
 
 def pretrained_names() -> list[str]:
@@ -83,7 +75,9 @@ def _fetch(name: str, remote: RemoteWeights) -> Path:
     pair = ((remote.url, remote.sha256, ".safetensors"), (card_url, remote.card_sha256, ".json"))
     try:
         fetched = [
-            pooch.retrieve(url, f"sha256:{digest}", fname=name + suffix, path=cache_directory())
+            pooch.retrieve(
+                url, f"sha256:{digest}", fname=name + suffix, path=cache_directory("weights")
+            )
             for url, digest, suffix in pair
         ]
     except Exception as error:

@@ -26,7 +26,8 @@ import numpy as np
 
 from asterism.exceptions import MissingExtraError, TableError
 from asterism.io.delimited import duplicates, read_delimited
-from asterism.io.formats import WRITERS, read_array, read_arrow, read_jsonl, replacing
+from asterism.io.files import replacing
+from asterism.io.formats import WRITERS, read_array, read_arrow, read_jsonl
 from asterism.io.sources import COMPRESSIONS, SUFFIXES, Source, format_of, pack, sniff_format
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def read_table(
     else:
         frame = as_frame(read_arrow(found, kind), found.name)
     if frame.empty:
-        raise TableError(f"{found.name} has {len(frame)} rows and {len(frame.columns)} columns")
+        rows, columns = frame.shape
+        raise TableError(f"{found.name} has {rows} rows and {columns} columns: nothing to read")
     return frame
 
 

@@ -8,8 +8,6 @@ weights file can never run code. Anything damaged, truncated, foreign or newer i
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from asterism.exceptions import WeightsError
+from asterism.io.files import replacing
 
 __all__ = ["FORMAT", "read_card", "read_weights", "sha256_of", "weight_paths", "write_weights"]
 
@@ -56,8 +55,9 @@ def write_weights(
     # Serialised before anything is written, so that a card that cannot be leaves no orphan.
     text = json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     tensor_path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(tensor_path, content)
-    _replace(card_path, text.encode())
+    for destination, data in ((tensor_path, content), (card_path, text.encode())):
+        with replacing(destination) as file:
+            file.write(data)
     return tensor_path
 
 
@@ -104,15 +104,3 @@ def read_weights(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
         return load(content), card
     except (SafetensorError, ValueError, KeyError) as error:
         raise WeightsError(f"{tensor_path} is not a safetensors file: {error}") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

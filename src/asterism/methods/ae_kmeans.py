@@ -6,7 +6,7 @@
 The baseline of all embedded methods, and where DEC, IDEC and DCN start from. Memberships are those
 of equal spherical Gaussians at the centres, with the variance k-means leaves within its clusters.
 
-Xie, Girshick & Farhadi, "Unsupervised deep embedding for clustering analysis", ICML 2016 (AE+k-means).
+Xie, Girshick & Farhadi, "Unsupervised deep embedding for clustering analysis", ICML 2016.
 """
 
 from collections.abc import Sequence
@@ -169,7 +169,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
 
     @torch.inference_mode()
     def _codes(self, X: np.ndarray, chunk: int = 4096) -> np.ndarray:
-        encoder = self._on_device().encoder
+        encoder: Any = self._on_device().encoder
         parts = [encoder(self._scaled(X[i : i + chunk])).cpu() for i in range(0, len(X), chunk)]
         return torch.cat(parts).numpy()
 
@@ -181,7 +181,9 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
         return self.latent_dim or min(10, self.n_features_in_)
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        log_r = spherical_log_responsibilities(self._codes(X), self.cluster_centers_, self.variance_)
+        log_r = spherical_log_responsibilities(
+            self._codes(X), self.cluster_centers_, self.variance_
+        )
         # Single precision is what the network computes in.
         return log_r.astype(np.float32)
 

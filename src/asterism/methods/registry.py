@@ -12,7 +12,15 @@ from asterism.exceptions import UnknownMethodError
 if TYPE_CHECKING:
     from asterism.base import Clusterer
 
-__all__ = ["Method", "get_method", "method_names", "method_of_class", "methods", "register"]
+__all__ = [
+    "DEFAULT_METHOD",
+    "Method",
+    "get_method",
+    "method_names",
+    "method_of_class",
+    "methods",
+    "register",
+]
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,9 @@ class Method:
         return getattr(import_module(module), name)
 
 
+DEFAULT_METHOD = "kmeans"
+"""What the command line runs when no method is named: one that finds the number of clusters."""
+
 _METHODS: dict[str, Method] = {}
 
 
@@ -107,7 +118,7 @@ register(
         "set-transformer",
         "asterism.methods.set_transformer:SetTransformerMixture",
         "amortised",
-        "mixture of Gaussians written down by a Set Transformer in one pass",
+        "mixture of K Gaussians in one pass; K is that of the weights (4) or fewer",
     )
 )
 register(

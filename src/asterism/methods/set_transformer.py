@@ -143,7 +143,9 @@ class SetTransformerMixture(AmortizedClusterer):
         check_rows(int(batch.sizes.min()), wanted)
         mixture = self.module_(batch.x, batch.keep)
         if wanted < capacity:
-            reduced = [reduce_mixture(Mixture(*parts), wanted) for parts in zip(*mixture, strict=True)]
+            reduced = [
+                reduce_mixture(Mixture(*parts), wanted) for parts in zip(*mixture, strict=True)
+            ]
             mixture = Mixture(*(torch.stack(parts) for parts in zip(*reduced, strict=True)))
         for _ in range(self.n_em if self.refine == "em" else 0):
             mixture = em_step(batch.x, mixture, batch.keep)

@@ -7,6 +7,7 @@ ReLU between layers; code and output are linear; weights are untied.
 Xie, Girshick & Farhadi, "Unsupervised deep embedding for clustering analysis", ICML 2016.
 """
 
+import itertools
 from collections.abc import Sequence
 
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ __all__ = ["Autoencoder", "perceptron"]
 def perceptron(sizes: Sequence[int]) -> nn.Sequential:
     """Linear layers of these sizes with ReLU between them and nothing after the last."""
     layers: list[nn.Module] = []
-    for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for fan_in, fan_out in itertools.pairwise(sizes):
         layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

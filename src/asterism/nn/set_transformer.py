@@ -58,9 +58,7 @@ class SetTransformer(nn.Module):
         for block in self.decoder:
             slots = block(slots)
         logits, means, raw = self.head(slots).split([1, self.dim, self.dim], dim=-1)
-        return Mixture(
-            torch.log_softmax(logits.squeeze(-1), dim=-1), means, F.softplus(raw) + 1e-5
-        )
+        return Mixture(torch.log_softmax(logits.squeeze(-1), dim=-1), means, F.softplus(raw) + 1e-5)
 
     def loss(self, batch: SetBatch) -> Tensor:
         """Mean over data sets of the mean negative log-likelihood of their points."""

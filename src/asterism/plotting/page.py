@@ -74,7 +74,7 @@ footer { margin-top: 2.5rem; color: var(--muted); font-size: .88rem; }
 @media print {
   :root { font-size: 9.5pt; }
   body { max-width: none; padding: 0; }
-  h2 { break-after: avoid; }
+  h2, .muted { break-after: avoid; }
   figure, tr, .narrow { break-inside: avoid; }
   .scroll { overflow: visible; }
   .grid { grid-template-columns: 1fr 1fr; }
@@ -154,7 +154,10 @@ def table(
         )
         body.append(element("tr", cells, **({"class_": "first"} if i in starts else {})))
     parts = [element("thead", element("tr", head)), element("tbody", *body)]
-    return element("div", element("table", *parts), class_="scroll narrow" if narrow else "scroll")
+    whole = element("table", *parts)
+    if narrow:
+        return element("div", whole, class_="scroll narrow")
+    return element("div", whole, class_="scroll", tabindex="0")  # scrolls by keyboard too
 
 
 def format_value(value: Any) -> str:

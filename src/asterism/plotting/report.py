@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from asterism.io.files import replacing
 from asterism.plotting.checks import (
     check_labels,
     check_names,
@@ -144,7 +145,9 @@ def write_report(
         _foot(method, parameters or {}, version),
     ]
     target = Path(path)
-    _write_atomically(target, document(title, *(part for part in parts if part)))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file:
+        file.write(document(title, *(part for part in parts if part)).encode())
     return target
 
 
@@ -354,13 +357,3 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes:,} min {rest:02d} s"
-
-
-def _write_atomically(target: Path, text: str) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)

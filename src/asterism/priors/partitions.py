@@ -1,6 +1,6 @@
 """Random labels: how many clusters there are and how large.
 
-    π ~ Dirichlet(α 1_K),   y_i ~ Categorical(π)   independently for i = 1 … N
+π ~ Dirichlet(α 1_K),   y_i ~ Categorical(π)   independently for i = 1 … N
 """
 
 import torch
@@ -10,7 +10,7 @@ __all__ = ["dirichlet", "draw_labels"]
 
 
 def dirichlet(shape: tuple[int, ...], alpha: float, generator: torch.Generator) -> Tensor:
-    """Draw rows of weights, (\\*shape,), from the symmetric Dirichlet over the last axis.
+    """Draw weights of this shape from the symmetric Dirichlet over the last axis.
 
     Gammas are normalised in double precision; ``torch.distributions`` offers no generator.
     """

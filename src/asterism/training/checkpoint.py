@@ -5,14 +5,13 @@ operation of the file system: whoever looks finds the old one or the new one, wh
 torch's restricted loader, which builds tensors and plain containers and runs no code.
 """
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from asterism.exceptions import TrainingError
+from asterism.io.files import replacing, sweep
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
@@ -20,19 +19,9 @@ __all__ = ["load_checkpoint", "save_checkpoint"]
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Replace the checkpoint at ``path`` by ``state``, or leave it untouched."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    for leftover in path.parent.glob(path.name + "*.part"):
-        # A kill in mid-write leaves its temporary file behind.
-        leftover.unlink(missing_ok=True)
+    with replacing(path, durable=True) as file:
+        torch.save(state, file)
+    sweep(path)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any] | None:

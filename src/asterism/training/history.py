@@ -1,7 +1,7 @@
 """The record of a run: one JSON object a line, in memory and, where asked, in a file.
 
-After a kill the file may run ahead of the checkpoint, or end in half a line; ``rewind`` cuts it back
-to the step from which training goes on.
+After a kill the file may run ahead of the checkpoint, or end in half a line; ``rewind`` cuts it
+back to the step from which training goes on.
 """
 
 import json

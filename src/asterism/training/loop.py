@@ -1,7 +1,8 @@
 """The training loop: the only one in the library.
 
-    for step in 0 … steps:  loss = Σ_shards objective(module, source(step · shards + shard)) / shards
-                            backward, clip, optimiser step, moving average
+    for step in 0 … steps:
+        loss = Σ_shard objective(module, source(step · shards + shard)) / shards
+        backward, clip, optimiser step, moving average
 
 What a step does depends on the weights, the optimiser's state and the step's number alone: batches
 come from a pure function of their index and the torch generator is seeded anew for every index. A

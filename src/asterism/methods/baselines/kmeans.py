@@ -1,5 +1,6 @@
 """K-means, with the number of clusters chosen by the silhouette when it is not given."""
 
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,8 +76,8 @@ class AutoKMeans(Clusterer):
 
         if self.n_clusters == "auto":
             tried = (fitted(k) for k in candidate_counts(X, self.max_clusters))
-            best, self.silhouettes_ = best_silhouette(X, tried, lambda m: m.labels_, seed)
-            best = best or fitted(1)
+            chosen, self.silhouettes_ = best_silhouette(X, tried, attrgetter("labels_"), seed)
+            best = chosen or fitted(1)
         else:
             check_rows(len(X), int(self.n_clusters))
             best = fitted(int(self.n_clusters))

@@ -1,8 +1,8 @@
 """Spectral clustering of the neighbour graph, and agglomeration by Ward's criterion.
 
     spectral   k-means on the leading eigenvectors of L = I − D^{−1/2} W D^{−1/2}; K by the eigengap
-    Ward       merge, again and again, the two clusters whose union adds least to the sum of squares;
-               K by the silhouette of the cuts
+    Ward       merge, again and again, the two clusters whose union adds least to the sum of
+               squares; K by the silhouette of the cuts
 
 von Luxburg, "A tutorial on spectral clustering", 2007. Ward, "Hierarchical grouping to optimize an
 objective function", 1963.
@@ -166,7 +166,7 @@ class AutoAgglomerative(NearestRowClusterer):
 
         if self.n_clusters == "auto":
             cuts = (cut(k) for k in candidate_counts(X, self.max_clusters))
-            best, self.silhouettes_ = best_silhouette(X, cuts, lambda labels: labels, seed)
+            best, self.silhouettes_ = best_silhouette(X, cuts, np.asarray, seed)
             return cut(1) if best is None else best
         check_rows(len(X), int(self.n_clusters))
         return cut(int(self.n_clusters))

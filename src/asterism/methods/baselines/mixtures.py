@@ -50,7 +50,7 @@ class _MixtureClusterer(Clusterer):
         """Mean log-likelihood a row."""
         return float(logsumexp(self._joint(X), axis=1).mean())
 
-    def _keep(self, model: GaussianMixture | BayesianGaussianMixture, log_weights: np.ndarray) -> None:
+    def _keep(self, model: GaussianMixture, log_weights: np.ndarray) -> None:
         self.log_weights_ = np.maximum(log_weights, -1e6)
         self.means_ = model.means_.astype(np.float64)
         self.precisions_cholesky_ = model.precisions_cholesky_.astype(np.float64)

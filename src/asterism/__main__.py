@@ -1,0 +1,5 @@
+"""``python -m asterism``."""
+
+from asterism.cli.app import main
+
+main()

@@ -1,0 +1,231 @@
+"""``asterism cluster``: a table in, the same table with its clusters out."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.common import (
+    OutputOption,
+    Quiet,
+    SeedOption,
+    SettingOption,
+    command_line,
+    fail,
+    parse_count,
+    parse_settings,
+    say,
+)
+from asterism.cli.tables import (
+    DecimalOption,
+    EncodingOption,
+    FormatOption,
+    HeaderOption,
+    KeyOption,
+    SepOption,
+    SourceArgument,
+    TableOptions,
+)
+from asterism.methods.registry import DEFAULT_METHOD
+
+if TYPE_CHECKING:
+    from asterism.pipeline import TableClustering
+
+__all__ = ["cluster"]
+
+
+def cluster(
+    source: SourceArgument,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="Method; 'asterism methods' lists them.")
+    ] = DEFAULT_METHOD,
+    n_clusters: Annotated[
+        str, typer.Option("--n-clusters", "-k", help="Number of clusters, or 'auto'.")
+    ] = "auto",
+    output: OutputOption = None,
+    report: Annotated[
+        str | None, typer.Option("--report", help="Write a one-page HTML report.")
+    ] = None,
+    picture: Annotated[
+        str | None, typer.Option("--plot", help="Draw the clusters: .png, .svg or .pdf.")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", help="Keep the model for 'asterism predict'.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column that names the rows.")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option("--label", help="Column of known classes, to compare with.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.")
+    ] = None,
+    scaling: Annotated[
+        str, typer.Option("--scaling", help="Of numeric columns: standard, robust or none.")
+    ] = "standard",
+    seed: SeedOption = 0,
+    settings: SettingOption = None,
+    device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, ...")] = None,
+    cluster_column: Annotated[str, typer.Option(help="Name of the column added.")] = "cluster",
+    probability_column: Annotated[
+        str, typer.Option(help="Name of the other column added.")
+    ] = "probability",
+    table_format: FormatOption = None,
+    header: HeaderOption = "auto",
+    sep: SepOption = None,
+    decimal: DecimalOption = ".",
+    encoding: EncodingOption = None,
+    key: KeyOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show progress.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Cluster the rows of a table; the number of clusters is found unless given."""
+    destination = output or default_output(source)
+    if as_json and destination == "-":
+        raise fail("--json and the table cannot both go to standard output: give --output FILE")
+    parameters = parse_settings(settings)
+    if device is not None:
+        parameters["device"] = device
+    if verbose:
+        parameters["verbose"] = True
+
+    from asterism.io.tables import write_table
+    from asterism.pipeline import cluster_table
+
+    for path in filter(None, (report, picture, save, destination)):
+        check_folder(path)
+    result = cluster_table(
+        TableOptions(table_format, header, sep, decimal, encoding, key).read(source),
+        method,
+        parse_count(n_clusters),
+        id_column=id_column,
+        label_column=label_column,
+        drop=drop or [],
+        scaling=scaling,
+        cluster_column=cluster_column,
+        probability_column=probability_column,
+        random_state=seed,
+        **parameters,
+    )
+    write_table(result.frame, destination)
+    written = {"table": destination}
+    if save:
+        written["model"] = str(result.model.save(save, command=command_line()))
+    if picture:
+        draw(result, picture)
+        written["plot"] = picture
+    if report:
+        write_html(result, report, source)
+        written["report"] = report
+    if as_json:
+        print(json.dumps(summary(result) | {"written": written}))
+    else:
+        describe(result, written, quiet)
+
+
+def default_output(source: str) -> str:
+    """Name the output after the input: data.csv gives data.clusters.csv, stdin gives stdout.
+
+    >>> default_output("tables/data.csv.gz"), default_output("x.npz"), default_output("-")
+    ('data.clusters.csv', 'x.clusters.csv', '-')
+    """
+    if source == "-":
+        return "-"
+    name = Path(source).name
+    stem, _, rest = name.partition(".")
+    ending = "." + rest.split(".")[0] if rest else ""
+    kept = {".tsv", ".parquet", ".feather", ".jsonl", ".ndjson"}
+    return f"{stem}.clusters{ending if ending in kept else '.csv'}"
+
+
+def check_folder(path: str) -> None:
+    """Refuse a file whose folder is missing before any work is done."""
+    if path != "-" and not Path(path).expanduser().absolute().parent.is_dir():
+        raise fail(f"{path}: there is no folder {Path(path).parent}")
+
+
+def summary(result: "TableClustering") -> dict[str, Any]:
+    """The result in a few numbers, for machines."""
+    probability = result.probability
+    return {
+        "method": result.method.name,
+        "n_rows": len(result.labels),
+        "n_features": result.X.shape[1],
+        "n_clusters": result.n_clusters,
+        "sizes": result.sizes,
+        "noise": int((result.labels < 0).sum()),
+        "mean_probability": None if probability is None else round(float(probability.mean()), 4),
+        "scores": result.scores,
+        "seconds": round(result.seconds, 3),
+        "notes": result.model.encoder.notes_,
+    }
+
+
+def describe(result: "TableClustering", written: dict[str, str], quiet: bool) -> None:
+    """The same for people."""
+    facts = summary(result)
+    noise = f", noise {facts['noise']}" if facts["noise"] else ""
+    say(
+        f"{facts['n_clusters']} clusters of {facts['n_rows']} rows by {facts['method']} "
+        f"({facts['seconds']:.1f} s): sizes {', '.join(map(str, facts['sizes']))}{noise}",
+        quiet,
+    )
+    if facts["scores"]:
+        scores = facts["scores"]
+        say(
+            "agreement with the labels: "
+            + ", ".join(f"{name.upper()} {scores[name]:.3f}" for name in ("acc", "nmi", "ari")),
+            quiet,
+        )
+    for note in facts["notes"]:
+        say(f"note: {note}", quiet)
+    for what, path in written.items():
+        if path != "-":
+            say(f"{what}: {path}", quiet)
+
+
+def draw(result: "TableClustering", path: str) -> None:
+    """Write the scatter picture."""
+    from asterism.plotting import plot_clusters
+
+    axes = plot_clusters(
+        result.X,
+        result.labels,
+        probability=result.probability,
+        feature_names=result.model.encoder.feature_names_,
+    )
+    save_picture(axes, path)
+
+
+def save_picture(axes: Any, path: str) -> None:
+    """Write the figure of some axes; the ending of the name sets the format."""
+    axes.figure.savefig(path, dpi=150, bbox_inches="tight")
+
+
+def write_html(result: "TableClustering", path: str, source: str) -> None:
+    """Write the report."""
+    from asterism import __version__
+    from asterism.plotting import write_report
+
+    estimator, encoder = result.model.estimator, result.model.encoder
+    left_out = {encoder.id_column, encoder.label_column, *encoder.drop}
+    name = "standard input" if source == "-" else Path(source).name
+    write_report(
+        path,
+        X=result.X,
+        labels=result.labels,
+        method=result.method.name,
+        title=f"Clusters of {name}",
+        probability=result.probability,
+        feature_names=encoder.feature_names_,
+        parameters=estimator.get_params(deep=False),
+        notes=encoder.notes_,
+        history=getattr(estimator, "history_", None),
+        scores=result.scores,
+        original=result.original[[c for c in result.original if c not in left_out]],
+        seconds=result.seconds,
+        version=__version__,
+    )

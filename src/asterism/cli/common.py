@@ -1,0 +1,92 @@
+"""What the commands share: option types, errors on one line, exit codes.
+
+    0    done
+    1    something unforeseen; ``--debug`` before the command shows where
+    2    bad usage or bad input: one line on standard error says what and how to mend it
+    130  interrupted
+
+Nothing here imports torch or pandas, so that ``--help`` is quick.
+"""
+
+import json
+import shlex
+import sys
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "DebugOption",
+    "OutputOption",
+    "Quiet",
+    "SeedOption",
+    "SettingOption",
+    "command_line",
+    "fail",
+    "parse_count",
+    "parse_settings",
+    "say",
+]
+
+SeedOption = Annotated[int, typer.Option("--seed", help="Fixes everything that is random.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+OutputOption = Annotated[
+    str | None,
+    typer.Option("--output", "-o", help="File to write; its ending sets the format, - is stdout."),
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Parameter of the method, as JSON or text; may be given again.",
+    ),
+]
+
+
+def fail(message: str) -> "typer.BadParameter":
+    """Error of usage, to be raised: the command line ends with code 2."""
+    return typer.BadParameter(message)
+
+
+def say(message: str, quiet: bool = False) -> None:
+    """Tell the user something on standard error, which leaves standard output to data."""
+    if not quiet:
+        print(message, file=sys.stderr)
+
+
+def command_line() -> str:
+    """The command as it was typed, for a model's card."""
+    return shlex.join(["asterism", *sys.argv[1:]])
+
+
+def parse_count(text: str) -> int | str:
+    """Read the value of ``--n-clusters``: "auto" or a whole number."""
+    if text == "auto":
+        return text
+    try:
+        count = int(text)
+    except ValueError:
+        raise fail(f"--n-clusters {text}: give 'auto' or a whole number") from None
+    if count < 1:
+        raise fail(f"--n-clusters {text}: give at least 1")
+    return count
+
+
+def parse_settings(settings: list[str] | None) -> dict[str, Any]:
+    """Turn ``["lr=0.1", "refine=em"]`` into keyword arguments.
+
+    >>> parse_settings(["lr=0.1", "refine=em", "hidden_dims=[64, 32]"])
+    {'lr': 0.1, 'refine': 'em', 'hidden_dims': [64, 32]}
+    """
+    values: dict[str, Any] = {}
+    for setting in settings or []:
+        name, equals, text = setting.partition("=")
+        if not equals or not name.isidentifier():
+            raise fail(f"--set {setting}: write NAME=VALUE, for example --set lr=0.001")
+        try:
+            values[name] = json.loads(text)
+        except ValueError:
+            values[name] = text
+    return values

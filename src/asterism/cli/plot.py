@@ -1,0 +1,111 @@
+"""``asterism plot``: pictures of what the other commands wrote."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.cluster import check_folder, save_picture
+from asterism.cli.common import Quiet, fail, say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["plot"]
+
+plot = typer.Typer(no_args_is_help=True, help="Draw clusters, learning curves and confusions.")
+
+Picture = Annotated[str, typer.Option("--output", "-o", help="Picture: .png, .svg or .pdf.")]
+Labelled = Annotated[str, typer.Argument(metavar="TABLE", help="Table with a column of clusters.")]
+ClusterColumn = Annotated[str, typer.Option(help="Column of clusters.")]
+
+
+@plot.command("clusters")
+def clusters(
+    source: Labelled,
+    output: Picture = "clusters.png",
+    projection: Annotated[str, typer.Option(help="auto, pca, tsne or none.")] = "auto",
+    cluster_column: ClusterColumn = "cluster",
+    probability_column: Annotated[
+        str, typer.Option(help="Column of probabilities.")
+    ] = "probability",
+    drop: Annotated[
+        list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Scatter of a table that 'asterism cluster' wrote."""
+    check_folder(output)
+    from asterism.io import TableEncoder
+    from asterism.plotting import plot_clusters
+
+    frame = _read(source, cluster_column)
+    extra = [cluster_column, *(c for c in [probability_column] if c in frame)]
+    encoder = TableEncoder(drop=[*extra, *(drop or [])]).fit(frame)
+    probability = frame[probability_column].to_numpy() if probability_column in frame else None
+    if probability is not None and not (probability == probability).all():
+        probability = None  # a hard method leaves the column empty
+    axes = plot_clusters(
+        encoder.transform(frame),
+        frame[cluster_column].to_numpy(),
+        probability=probability,
+        projection=projection,
+        feature_names=encoder.feature_names_,
+    )
+    _save(axes, output, quiet)
+
+
+@plot.command("history")
+def history(
+    source: Annotated[str, typer.Argument(metavar="RUN", help="history.jsonl, or its folder.")],
+    output: Picture = "history.png",
+    quiet: Quiet = False,
+) -> None:
+    """Learning curve of a training run."""
+    check_folder(output)
+    from asterism.plotting import plot_history
+    from asterism.training.history import read_history
+
+    path = Path(source)
+    path = path / "history.jsonl" if path.is_dir() else path
+    if not (records := read_history(path)):
+        raise fail(f"{path} holds no training records")
+    _save(plot_history(records), output, quiet)
+
+
+@plot.command("confusion")
+def confusion(
+    source: Labelled,
+    label: Annotated[str, typer.Option("--label", help="Column of known classes.")],
+    output: Picture = "confusion.png",
+    cluster_column: ClusterColumn = "cluster",
+    quiet: Quiet = False,
+) -> None:
+    """Known classes against the clusters matched to them."""
+    check_folder(output)
+    from asterism.plotting import plot_confusion
+
+    frame = _read(source, cluster_column)
+    if label not in frame:
+        raise fail(f"--label {label}: the table has the columns {', '.join(frame.columns)}")
+    known = frame[frame[label].notna()]
+    codes, names = known[label].astype(str).factorize(sort=True)
+    axes = plot_confusion(codes, known[cluster_column].to_numpy(), class_names=list(names))
+    _save(axes, output, quiet)
+
+
+def _read(source: str, cluster_column: str) -> "pd.DataFrame":
+    from asterism.io import read_table
+
+    frame = read_table(source)
+    if cluster_column not in frame:
+        raise fail(
+            f"{source} has no column {cluster_column!r}: give a table that 'asterism cluster' "
+            "wrote, or name the column with --cluster-column"
+        )
+    return frame
+
+
+def _save(axes: Any, path: str, quiet: bool) -> None:
+    save_picture(axes, path)
+    say(f"plot: {path}", quiet)

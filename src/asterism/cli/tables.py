@@ -1,0 +1,70 @@
+"""Options of every command that reads a table."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.common import fail
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "DecimalOption",
+    "EncodingOption",
+    "FormatOption",
+    "HeaderOption",
+    "KeyOption",
+    "SepOption",
+    "SourceArgument",
+    "TableOptions",
+]
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV, Parquet, Feather, JSON lines, NPY or NPZ file; - is standard input.",
+    ),
+]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="Format of the input, when its name does not say.")
+]
+HeaderOption = Annotated[
+    str, typer.Option("--header", help="Whether the first row names the columns: auto, yes or no.")
+]
+SepOption = Annotated[str | None, typer.Option("--sep", help="Separator; detected by default.")]
+DecimalOption = Annotated[str, typer.Option("--decimal", help="Decimal sign.")]
+EncodingOption = Annotated[str | None, typer.Option("--encoding", help="By default UTF-8.")]
+KeyOption = Annotated[str | None, typer.Option("--key", help="Array of an NPZ file.")]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How to read a table."""
+
+    format: str | None = None
+    header: str = "auto"
+    sep: str | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    key: str | None = None
+
+    def read(self, source: str) -> "pd.DataFrame":
+        """Table at ``source``."""
+        from asterism.io.tables import read_table
+
+        choices: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
+        if self.header not in choices:
+            raise fail(f"--header {self.header}: give auto, yes or no")
+        separator = {"tab": "\t", "\\t": "\t", "space": r"\s+"}.get(self.sep or "", self.sep)
+        return read_table(
+            source,
+            format=self.format,
+            header=choices[self.header],
+            sep=separator,
+            decimal=self.decimal,
+            encoding=self.encoding,
+            key=self.key,
+        )

@@ -1,0 +1,224 @@
+"""From a table to a table with clusters, and a model that treats new rows the same way.
+
+    read → encode → fit → attach labels        cluster_table
+    read → encode → predict → attach labels    TableModel.predict
+
+The command line is a thin shell over these.
+"""
+
+import inspect
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asterism.base import Clusterer
+from asterism.exceptions import DataError, UnknownMethodError, WeightsError
+from asterism.io.encoder import TableEncoder
+from asterism.io.tables import as_frame, attach_labels, read_table
+from asterism.io.weights import read_weights
+from asterism.methods.registry import DEFAULT_METHOD, Method, get_method, method_of_class
+from asterism.metrics import clustering_scores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TableClustering", "TableModel", "cluster_table", "load", "make_estimator"]
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted estimator together with the encoder of its table."""
+
+    estimator: Clusterer
+    encoder: TableEncoder
+
+    def assign(self, table: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Cluster of each row of a table and, if the method has them, its probability."""
+        return assign(self.estimator, self.encoder.transform(as_frame(table)))
+
+    def predict(self, table: Any, **columns: str) -> "pd.DataFrame":
+        """The table with clusters and probabilities; ``columns`` as in ``attach_labels``."""
+        return attach_labels(as_frame(table), *self.assign(table), **columns)
+
+    def save(self, path: str | Path, *, command: str | None = None) -> Path:
+        """Write estimator and encoder as one pair of files."""
+        return self.estimator.save(path, command=command, encoder=self.encoder.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "TableModel":
+        """Read what :meth:`save` wrote."""
+        arrays, card = read_weights(path)
+        if "encoder" not in card:
+            raise WeightsError(
+                f"{path} holds an estimator without a table's encoder; read it with asterism.load"
+            )
+        return cls(_restore(arrays, card), TableEncoder.from_dict(card["encoder"]))
+
+
+@dataclass(frozen=True)
+class TableClustering:
+    """What :func:`cluster_table` found."""
+
+    frame: "pd.DataFrame"
+    """The table, with columns ``cluster`` and ``probability``."""
+    original: "pd.DataFrame"
+    """The table as it came."""
+    model: TableModel
+    method: Method
+    X: np.ndarray
+    """Encoded features, (N, D)."""
+    labels: np.ndarray
+    probability: np.ndarray | None
+    seconds: float
+    scores: dict[str, float] | None = field(default=None)
+    """Agreement with the label column, if one was named."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters found; noise is none."""
+        return int(self.model.estimator.n_clusters_)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of each cluster, largest first."""
+        return np.bincount(self.labels[self.labels >= 0], minlength=self.n_clusters).tolist()
+
+
+def cluster_table(
+    table: Any,
+    method: str = DEFAULT_METHOD,
+    n_clusters: int | str = "auto",
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    drop: Sequence[str] = (),
+    scaling: str = "standard",
+    cluster_column: str = "cluster",
+    probability_column: str = "probability",
+    random_state: Any = 0,
+    **parameters: Any,
+) -> TableClustering:
+    """Cluster the rows of a table of numbers, categories and missing cells.
+
+    Parameters
+    ----------
+    table : data frame, array or path
+        pandas, polars, numpy, or a file that :func:`asterism.io.read_table` reads.
+    method : str
+        A name of the registry.
+    n_clusters : int or "auto"
+        Number of clusters; "auto" lets the method find it.
+    id_column, label_column : str, optional
+        Columns that are no features: the rows' names, and known classes to compare with.
+    drop : sequence of str
+        Further columns to leave out.
+    scaling : {"standard", "robust", "none"}
+        What is done to numeric columns.
+    cluster_column, probability_column : str
+        Names of the columns added.
+    random_state : int
+        Fixes everything.
+    **parameters
+        Parameters of the method.
+
+    Returns
+    -------
+    TableClustering
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from asterism import cluster_table
+    >>> table = pd.DataFrame({"size": [1, 2, 1, 2, 90, 91, 92], "kind": list("aaaabbb")})
+    >>> cluster_table(table).frame["cluster"].tolist()
+    [0, 0, 0, 0, 1, 1, 1]
+    """
+    start = time.perf_counter()
+    chosen = get_method(method)
+    estimator = make_estimator(chosen, n_clusters, random_state=random_state, **parameters)
+    frame = read_table(table)
+    encoder = TableEncoder(id_column, label_column, tuple(drop), scaling)  # type: ignore[arg-type]
+    X = encoder.fit_transform(frame)
+    known = encoder.labels(frame)
+    estimator.fit(X, known) if chosen.uses_labels else estimator.fit(X)
+    labels, probability = estimator.labels_, assign(estimator, X)[1]
+    return TableClustering(
+        frame=attach_labels(frame, labels, probability, cluster_column, probability_column),
+        original=frame,
+        model=TableModel(estimator, encoder),
+        method=chosen,
+        X=X,
+        labels=labels,
+        probability=probability,
+        seconds=time.perf_counter() - start,
+        scores=None if known is None else _agreement(known, labels),
+    )
+
+
+def make_estimator(method: Method, n_clusters: int | str = "auto", **parameters: Any) -> Clusterer:
+    """Estimator of a method; a parameter it does not have is refused, before any work."""
+    cls = method.load()
+    known = inspect.signature(cls).parameters
+    if "random_state" not in known:
+        parameters.pop("random_state", None)
+    if unknown := sorted(set(parameters) - set(known)):
+        raise DataError(
+            f"method {method.name!r} has no parameter {unknown[0]!r}; it has: {', '.join(known)}"
+        )
+    if n_clusters == "auto":
+        if method.needs_k and "n_clusters" not in parameters:
+            raise DataError(
+                f"method {method.name!r} needs the number of clusters: give n_clusters=K "
+                "(--n-clusters K), or choose a method that finds it"
+            )
+        return cls(**parameters)
+    if not method.takes_k:
+        raise DataError(
+            f"method {method.name!r} finds the number of clusters itself: leave n_clusters='auto', "
+            f"got {n_clusters}"
+        )
+    return cls(n_clusters=n_clusters, **parameters)
+
+
+def assign(estimator: Clusterer, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Labels and, if the method is soft, the probability of each row's cluster."""
+    if not estimator.soft:
+        return estimator.predict(X), None
+    probability = estimator.predict_proba(X)
+    return probability.argmax(axis=1).astype(np.int64), probability.max(axis=1)
+
+
+def load(path: str | Path) -> Clusterer:
+    """Estimator of any method that ``save`` wrote; its class is taken from the card.
+
+    Parameters
+    ----------
+    path : path
+        With or without the ending.
+
+    Returns
+    -------
+    Clusterer
+    """
+    return _restore(*read_weights(path))
+
+
+def _restore(arrays: dict[str, np.ndarray], card: dict[str, Any]) -> Clusterer:
+    try:
+        cls = method_of_class(card["method"]).load()
+    except UnknownMethodError as error:
+        raise WeightsError(
+            f"the card names the method {card['method']!r}, which this version does not know"
+        ) from error
+    return cls._restore(arrays, card)
+
+
+def _agreement(known: np.ndarray, labels: np.ndarray) -> dict[str, float] | None:
+    labelled = known >= 0
+    if not labelled.any():
+        return None
+    return {k: float(v) for k, v in clustering_scores(known[labelled], labels[labelled]).items()}  # type: ignore[arg-type]
