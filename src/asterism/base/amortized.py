@@ -35,10 +35,9 @@ from asterism.base import persistence
 from asterism.base.contract import Clusterer
 from asterism.exceptions import DataError, WeightsError
 from asterism.functional.alignment import apply_alignment, fit_alignment
-from asterism.functional.sets import SetBatch, pad_sets, size_sorted_chunks
+from asterism.functional.sets import DatasetPrior, SetBatch, pad_sets, size_sorted_chunks
 from asterism.io.pretrained import find_weights
 from asterism.io.weights import read_weights
-from asterism.priors.base import DatasetPrior
 from asterism.training import PriorSource, TrainingPlan, train
 from asterism.training.history import Record
 
@@ -235,7 +234,7 @@ class AmortizedClusterer(Clusterer):
         if None in network.values():
             raise WeightsError(f"the card of weights={str(self.weights)!r} describes no network")
         persistence.restore_state(self, {}, network)
-        self.module_ = persistence.restore_module(self._make_module(), arrays)
+        self.module_ = persistence.restore_module(self._make_module, arrays)
         self.network_ = str(self.weights)
 
     @property

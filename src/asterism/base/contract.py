@@ -177,7 +177,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             ) from error
         persistence.restore_state(estimator, arrays, card.get("state", {}))
         if any(key.startswith("module_/") for key in arrays):
-            estimator.module_ = persistence.restore_module(estimator._make_module(), arrays)
+            estimator.module_ = persistence.restore_module(estimator._make_module, arrays)
         return estimator
 
     def _make_module(self) -> nn.Module:

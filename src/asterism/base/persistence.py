@@ -8,6 +8,7 @@ Saved are the constructor's parameters and every public fitted attribute (``name
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import nn
 
+from asterism._validation import seeded
 from asterism.exceptions import AsterismWarning, WeightsError
 
 __all__ = ["collect_parameters", "collect_state", "restore_module", "restore_state"]
@@ -70,8 +72,10 @@ def restore_state(
         setattr(estimator, name, value)
 
 
-def restore_module(module: nn.Module, arrays: dict[str, np.ndarray]) -> nn.Module:
-    """Fill a freshly built module with the stored tensors."""
+def restore_module(make: Callable[[], nn.Module], arrays: dict[str, np.ndarray]) -> nn.Module:
+    """Build a module and fill it with the stored tensors."""
+    with seeded(0):  # initial weights are drawn, though never used
+        module = make()
     state = {
         key.removeprefix(_MODULE): torch.from_numpy(np.array(array))
         for key, array in arrays.items()

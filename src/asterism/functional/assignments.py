@@ -20,6 +20,10 @@ __all__ = [
 ]
 
 
+_FAR = 1e30
+"""Largest −log r: certain enough, and finite in single precision."""
+
+
 def by_decreasing_size(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels renumbered 0 … K−1, the largest cluster first, and the old number of each new one.
 
@@ -40,7 +44,11 @@ def spherical_log_responsibilities(
 ) -> np.ndarray:
     """Log r (N, K) of rows (N, D) under equal Gaussians at ``centers`` (K, D)."""
     squared = cdist(X, centers, "sqeuclidean")
-    return log_softmax(-squared / (2 * max(variance, np.finfo(np.float64).tiny)), axis=1)
+    # Counted from the nearest centre, so that a variance of zero leaves a certain answer.
+    squared -= squared.min(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        scaled = squared / (2 * max(variance, np.finfo(np.float64).tiny))
+    return log_softmax(-np.minimum(scaled, _FAR), axis=1)
 
 
 def one_hot_log(labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -9,14 +9,14 @@ Every set network accepts ``keep`` and must give the same answer however much pa
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from asterism.functional.mixtures import Mixture
 
-__all__ = ["SetBatch", "pad_sets", "size_sorted_chunks"]
+__all__ = ["DatasetPrior", "SetBatch", "pad_sets", "size_sorted_chunks"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,19 @@ class SetBatch:
             if self.truth is None
             else Mixture(*(part.to(*args, **kwargs) for part in self.truth)),
         )
+
+
+@runtime_checkable
+class DatasetPrior(Protocol):
+    """A distribution over labelled data sets.
+
+    All randomness comes from the generator passed in, so that a batch is a pure function of its
+    seed and can be drawn by any worker, on any rank, in any order.
+    """
+
+    def sample(self, batch_size: int, generator: torch.Generator) -> SetBatch:
+        """Draw ``batch_size`` data sets."""
+        ...
 
 
 def pad_sets(sets: Sequence[Tensor]) -> SetBatch:

@@ -63,7 +63,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row, 0 the largest.
-    cluster_centers_ : ndarray of shape (n_clusters_, latent_dim)
+    cluster_centers_ : ndarray of shape (n_clusters, latent_dim)
         Centres in the embedding.
     inertia_ : float
         Sum of squared distances of codes to their centres.

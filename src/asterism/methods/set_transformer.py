@@ -67,9 +67,9 @@ class SetTransformerMixture(AmortizedClusterer):
         Cluster of each row, 0 the largest.
     n_clusters_ : int
         Clusters that own at least one row.
-    weights_ : ndarray of shape (n_clusters_,)
+    weights_ : ndarray of shape (n_clusters,)
         Mixture weights π.
-    means_, scales_ : ndarray of shape (n_clusters_, n_network_dimensions)
+    means_, scales_ : ndarray of shape (n_clusters, n_network_dimensions)
         Centres and standard deviations, in the network's coordinates
         ``(X - origin_) @ projection_``.
     origin_, projection_ : ndarray

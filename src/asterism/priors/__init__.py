@@ -1,6 +1,6 @@
 """Distributions over labelled data sets, from which amortised clusterers learn."""
 
-from asterism.priors.base import DatasetPrior, SetBatch
+from asterism.functional.sets import DatasetPrior, SetBatch
 from asterism.priors.mixtures import GaussianMixturePrior
 
 __all__ = ["DatasetPrior", "GaussianMixturePrior", "SetBatch"]

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from asterism.priors.base import DatasetPrior, SetBatch
+from asterism.functional.sets import DatasetPrior, SetBatch
 
 __all__ = ["ArraySource", "PriorSource", "Source", "derive_seed", "stream"]
 

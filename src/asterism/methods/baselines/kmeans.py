@@ -35,7 +35,7 @@ class AutoKMeans(Clusterer):
     ----------
     labels_ : ndarray of shape (n_samples,)
     n_clusters_ : int
-    cluster_centers_ : ndarray of shape (n_clusters_, n_features)
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
     inertia_ : float
     silhouettes_ : dict
         Silhouette by number of clusters, where the number was chosen.

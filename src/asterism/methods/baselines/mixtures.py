@@ -25,6 +25,8 @@ from asterism.base import Clusterer
 
 __all__ = ["AutoGaussianMixture", "BayesianMixture"]
 
+_SMALLEST_FRACTION = 1e-6
+
 
 def gaussian_log_prob(X: np.ndarray, means: np.ndarray, cholesky: np.ndarray) -> np.ndarray:
     """Log N(x_i; μ_k, Σ_k), (N, K), from the Cholesky factors of the precisions (K, D, D)."""
@@ -68,7 +70,8 @@ class AutoGaussianMixture(_MixtureClusterer):
     n_init : int, default=1
         Starts of each fit.
     reg_covar : float, default=1e-6
-        Added to the diagonal of every covariance.
+        Added to the diagonal of every covariance; where that is too little to keep one from
+        collapsing, this fraction of the mean variance of the columns is.
     random_state : int, RandomState or None, default=None
         Fixes the starts.
 
@@ -147,7 +150,8 @@ class BayesianMixture(_MixtureClusterer):
     max_iter : int, default=300
         Rounds of variational updates.
     reg_covar : float, default=1e-6
-        Added to the diagonal of every covariance.
+        Added to the diagonal of every covariance; where that is too little to keep one from
+        collapsing, this fraction of the mean variance of the columns is.
     random_state : int, RandomState or None, default=None
         Fixes the starts.
 
@@ -225,8 +229,16 @@ def expected_log_weights(model: BayesianGaussianMixture) -> np.ndarray:
 def quietly(model: GaussianMixture, X: np.ndarray) -> GaussianMixture:
     """Fit without the warning that a candidate had not converged: it competes all the same.
 
-    On numpy arrays, whatever array type the user has scikit-learn dispatch on.
+    Where ``reg_covar`` is too small, in the units of ``X``, to keep a covariance from collapsing,
+    the fit is repeated with that fraction of the mean variance of the columns. On numpy arrays,
+    whatever array type the user has scikit-learn dispatch on.
     """
     with warnings.catch_warnings(), config_context(array_api_dispatch=False):
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X)
+        try:
+            return model.fit(X)
+        except ValueError as error:
+            if "ill-defined empirical covariance" not in str(error):
+                raise
+            fraction = max(model.reg_covar, _SMALLEST_FRACTION)
+            return model.set_params(reg_covar=fraction * X.var(axis=0).mean()).fit(X)

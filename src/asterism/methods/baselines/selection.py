@@ -17,6 +17,9 @@ __all__ = ["SAMPLE", "best_silhouette", "candidate_counts", "largest_gap"]
 SAMPLE = 2000
 """Rows on which a silhouette is taken: the full one costs O(N²)."""
 
+_ZERO = 1e-9
+"""An eigenvalue below this is zero but for rounding."""
+
 Fitted = TypeVar("Fitted")
 
 
@@ -54,9 +57,15 @@ def best_silhouette(
 
 
 def largest_gap(eigenvalues: np.ndarray) -> int:
-    """K at the largest gap of ascending eigenvalues λ_1 … λ_m, 1 ≤ K < m.
+    """K at the largest relative gap of ascending eigenvalues λ_1 … λ_m, 2 ≤ K < m.
+
+    When all are zero there are at least m pieces, and K is as large as it may be.
 
     >>> largest_gap(np.array([0.0, 0.01, 0.02, 0.5, 0.6]))
     3
     """
-    return int(np.diff(eigenvalues).argmax()) + 1
+    values = np.maximum(eigenvalues, 0.0)
+    if values[-1] < _ZERO:
+        return len(values) - 1
+    gaps = np.diff(values) / np.maximum(values[1:], _ZERO)
+    return int(gaps[1:].argmax()) + 2

@@ -1,0 +1,76 @@
+"""What the benchmarks share: rows that survive a kill, and a results file that says where from.
+
+A benchmark computes rows, each with a key; finished rows are kept in a cache (``runs/``, not in the
+repository) and not computed again. ``write_results`` puts the table under ``benchmarks/results`` as
+Markdown for people and JSON for machines, with command, date, versions and hardware.
+"""
+
+import json
+import platform
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+Row = dict[str, Any]
+
+
+def cached_rows(name: str, keys: Sequence[Row], compute: Callable[[Row], Row]) -> list[Row]:
+    """Rows for all keys, in order; those already in the cache are not computed again."""
+    path = ROOT / "runs" / f"{name}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    known = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    rows = []
+    for key in keys:
+        found = next((row for row in known if key.items() <= row.items()), None)
+        if found is None:
+            found = key | compute(key)
+            with path.open("a") as file:
+                file.write(json.dumps(found) + "\n")
+            print(json.dumps(found), flush=True)
+        rows.append(found)
+    return rows
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """Rows of equal keys as a Markdown table."""
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head), *([str(row[name]) for name in head] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write_results(name: str, title: str, notes: str, rows: Sequence[Row], **facts: Any) -> None:
+    """Write ``results/name.md`` and ``results/name.json``."""
+    about = {
+        "command": shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        "hardware": hardware(),
+        "versions": {p: version(p) for p in ("asterism", "torch", "scikit-learn", "numpy")},
+        **facts,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    body = [f"# {title}", notes, markdown_table(rows)]
+    body.append("\n".join(f"- {what}: `{value}`" for what, value in about.items()))
+    (RESULTS / f"{name}.md").write_text("\n\n".join(body) + "\n")
+    text = json.dumps({"title": title, **about, "rows": list(rows)}, indent=1)
+    (RESULTS / f"{name}.json").write_text(text + "\n")
+    print("\n\n".join(body))
+
+
+def hardware() -> str:
+    """Processor and threads in use."""
+    import torch
+
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].partition(":")[2].strip() if lines else model
+        return f"{model}, {len(lines)} cores, {torch.get_num_threads()} threads"
+    return f"{model}, {torch.get_num_threads()} threads"

@@ -1,0 +1,121 @@
+"""Parts of the pages that are made from the code, so that they cannot fall behind it.
+
+{method-table}          the registry, with links to the API
+{dataset-table}         the catalogue of benchmark data
+{cli-help} cluster      the help text of a command, as the terminal shows it
+"""
+
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+# What our classes inherit from scikit-learn and users call; the rest is its own affair.
+INHERITED = {"fit_predict", "fit_transform", "get_feature_names_out", "get_params", "set_params"}
+
+
+class _Generated(SphinxDirective):
+    """A directive whose content is text in the page's own markup."""
+
+    def lines(self):
+        raise NotImplementedError
+
+    def run(self):
+        parent = nodes.container()
+        self.state.nested_parse(StringList(self.lines(), "generated"), 0, parent)
+        return parent.children
+
+
+def _table(head, rows):
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |"
+
+
+class MethodTable(_Generated):
+    def lines(self):
+        from asterism.methods.registry import methods
+
+        head = (
+            "name",
+            "estimator",
+            "family",
+            "number of clusters",
+            "probabilities",
+            "what it does",
+        )
+        rows = []
+        for method in methods():
+            count = "given" if method.needs_k else "found or given" if method.takes_k else "found"
+            estimator = f"{{py:class}}`~asterism.{method.class_name}`"
+            soft = "yes" if method.soft else "no"
+            family = f"[{method.family}]({_family_page(method.family)})"
+            rows.append((f"`{method.name}`", estimator, family, count, soft, method.summary))
+        return list(_table(head, rows))
+
+
+def _family_page(family):
+    return {"baseline": "families/baselines.md"}.get(family, f"families/{family}.md")
+
+
+class DatasetTable(_Generated):
+    def lines(self):
+        from asterism.datasets.catalogue import CATALOGUE
+
+        rows = [
+            (
+                f"`{info.name}`",
+                info.title,
+                "suite" if info.is_suite else f"{info.n_samples} × {info.n_features}",
+                "" if info.is_suite else info.n_classes,
+                f"`{info.file}`",
+                "yes" if info.public else "no",
+            )
+            for info in CATALOGUE.values()
+        ]
+        head = ("name", "what", "size", "classes", "file", "can be fetched")
+        return list(_table(head, rows))
+
+
+class CommandHelp(_Generated):
+    optional_arguments = 4
+
+    def lines(self):
+        from typer.testing import CliRunner
+
+        from asterism.cli.app import app
+
+        command = [*self.arguments, "--help"]
+        shown = CliRunner().invoke(app, command, prog_name="asterism", env={"COLUMNS": "80"})
+        if shown.exit_code:
+            raise self.error(f"asterism {' '.join(command)} failed: {shown.output}")
+        typed = f"$ asterism {' '.join(command)}"
+        return ["```console", typed, *shown.output.rstrip().splitlines(), "```"]
+
+
+def _skip_foreign(app, what, name, obj, skip, options):
+    """Leave out methods that come from scikit-learn, but for those users call."""
+    home = getattr(obj, "__module__", None) or ""
+    if home.startswith("sklearn") and name not in INHERITED:
+        return True
+    return None
+
+
+def _skip_missing_include(app, docname, source):
+    """Pages that show a file of the repository's root also build where it is not there."""
+    for line in source[0].splitlines():
+        if line.startswith("```{include} ../"):
+            name = line.removeprefix("```{include} ").strip()
+            if not (Path(app.srcdir) / name).exists():
+                source[0] = f"# {docname.capitalize()}\n\nNot part of this copy.\n"
+
+
+def setup(app):
+    app.add_directive("method-table", MethodTable)
+    app.add_directive("dataset-table", DatasetTable)
+    app.add_directive("cli-help", CommandHelp)
+    app.connect("autodoc-skip-member", _skip_foreign)
+    app.connect("source-read", _skip_missing_include)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

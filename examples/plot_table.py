@@ -1,0 +1,76 @@
+"""
+A table with mixed columns
+==========================
+
+From a CSV file with numbers, categories and empty cells to clusters, with the evidence for the
+number of clusters and a comparison with known classes. The stars are invented; see
+``examples/make_stars.py``.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from asterism import cluster_table
+from asterism.plotting import cluster_color, plot_clusters, plot_confusion
+
+# %%
+# The file names its rows in the column ``star`` and tells their kind, which is kept out of the
+# clustering.
+
+stars = pd.read_csv(Path(__file__).with_name("stars.csv"))
+stars.head()
+
+# %%
+# The default method is k-means with the number of clusters chosen by the silhouette. The notes say
+# what was done to each column.
+
+result = cluster_table(stars, id_column="star", label_column="kind")
+print(result.n_clusters, "clusters of", result.sizes, "rows")
+for note in result.model.encoder.notes_:
+    print("-", note)
+
+# %%
+# The silhouette of every number tried. The largest decides.
+
+silhouettes = result.model.estimator.silhouettes_
+figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+ax.plot(list(silhouettes), list(silhouettes.values()), "o-", color="0.4", markersize=4)
+best = result.n_clusters
+ax.plot(best, silhouettes[best], "o", color=cluster_color(4), markersize=9)
+ax.set(xlabel="number of clusters", ylabel="mean silhouette", xticks=list(silhouettes))
+ax.spines[["top", "right"]].set_visible(False)
+
+# %%
+# The clusters in the plane of the two leading principal components, and the known kinds against
+# the clusters.
+
+figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+plot_clusters(
+    result.X,
+    result.labels,
+    probability=result.probability,
+    feature_names=result.model.encoder.feature_names_,
+    ax=axes[0],
+)
+axes[0].spines[["top", "right"]].set_visible(False)
+plot_confusion(stars["kind"], result.labels, ax=axes[1])
+
+# %%
+# The table that comes out is the one that went in, with two columns more.
+
+result.frame.head()
+
+# %%
+# Typical values of each cluster, in the units of the file.
+
+result.frame.groupby("cluster")[["colour_index", "magnitude", "rotation_days"]].median().round(2)
+
+# %%
+# These populations are far apart, and every method finds them, once it may. A table of your own
+# will not be so kind: compare methods before you believe one.
+
+for method in ("kmeans", "gmm", "bayesian-gmm", "hdbscan", "spectral", "agglomerative"):
+    other = cluster_table(stars, method, id_column="star", label_column="kind")
+    print(f"{method:14s} {other.n_clusters:3d} clusters, ARI {other.scores['ari']:.3f}")

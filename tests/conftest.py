@@ -1,0 +1,26 @@
+"""Shared by all tests."""
+
+import os
+
+# scikit-learn's array-API check is skipped without it, and none of its checks may be.
+os.environ["SCIPY_ARRAY_API"] = "1"
+
+import pytest
+
+from asterism.methods.registry import methods
+
+LIGHT = {"ae-kmeans": {"hidden_dims": (16,), "max_steps": 40, "n_init": 2}}
+"""Parameters that make a method quick; what is tested does not depend on them."""
+
+
+def light(name, **parameters):
+    """Quick estimator of a method."""
+    from asterism.methods.registry import get_method
+
+    return get_method(name).load()(**{**LIGHT.get(name, {}), **parameters})
+
+
+@pytest.fixture(params=[method.name for method in methods()])
+def method_name(request):
+    """Every registered method in turn."""
+    return request.param
