@@ -14,10 +14,10 @@ import pandas as pd
 
 # name, rows, then mean and deviation of: colour index, magnitude, radius, rotation
 POPULATIONS = [
-    ("main sequence", 260, (0.65, 0.12), (4.8, 0.7), (1.0, 0.15), (22, 4)),
-    ("giant", 150, (1.25, 0.13), (0.4, 0.8), (12.0, 1.6), (65, 9)),
-    ("white dwarf", 90, (0.05, 0.10), (12.2, 0.6), (0.012, 0.002), (1.0, 0.4)),
-    ("red dwarf", 140, (1.60, 0.10), (11.3, 0.8), (0.30, 0.06), (34, 6)),
+    ("main sequence", 260, (0.75, 0.24), (5.2, 1.6), (1.0, 0.25), (24, 9)),
+    ("giant", 150, (1.25, 0.20), (1.0, 1.3), (9.0, 3.0), (52, 14)),
+    ("white dwarf", 90, (0.10, 0.16), (12.2, 0.9), (0.02, 0.006), (3.0, 1.0)),
+    ("red dwarf", 140, (1.55, 0.16), (10.8, 1.2), (0.30, 0.08), (34, 9)),
 ]
 COLUMNS = ["colour_index", "magnitude", "radius", "rotation_days"]
 BANDS = {"main sequence": "FGK", "giant": "KM", "white dwarf": "AB", "red dwarf": "M"}

@@ -76,7 +76,9 @@ for ax, points, truth, model in zip(axes.flat, datasets, batch.labels, models, s
 # tell such a pair apart, and the index is below 1 for the true mixture as well.
 
 indices = []
-for points, truth, log_weights, centres in zip(datasets, batch.labels, *batch.truth[:2], strict=True):
+for points, truth, log_weights, centres in zip(
+    datasets, batch.labels, *batch.truth[:2], strict=True
+):
     distance = ((points[:, None] - centres.numpy()) ** 2).sum(axis=2) / prior.scale**2
     best = (log_weights.numpy() - distance / 2).argmax(axis=1)
     indices.append(adjusted_rand_index(truth.numpy(), best))

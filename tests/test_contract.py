@@ -9,6 +9,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -150,6 +151,31 @@ def test_save_load_pickle_and_clone(method_name, tmp_path):
             k: v for k, v in model.get_params().items() if k != "hidden_dims"
         }
     assert not hasattr(clone(model), "labels_")
+
+
+def test_a_pickle_holds_its_module_on_the_cpu(monkeypatch):
+    model = sized("set-transformer").fit(blobs()[0])
+    assert model.__getstate__()["module_"] is model.module_
+    monkeypatch.setattr("asterism.base.contract._device_of", lambda module: "cuda")
+    state = model.__getstate__()
+    assert state["module_"] is not model.module_
+    assert {p.device.type for p in state["module_"].parameters()} == {"cpu"}
+
+
+def test_partitions_are_sampled_only_where_there_is_a_posterior():
+    class WithPosterior(asterism.SetTransformerMixture):
+        def _sample_partitions(self, n_samples, seed):
+            chance = np.random.default_rng(seed)
+            return chance.integers(2, size=(n_samples, len(self.labels_))), np.zeros(n_samples)
+
+    assert not hasattr(asterism.SetTransformerMixture(), "sample")
+    with pytest.raises(NotFittedError):
+        WithPosterior().sample()
+    model = WithPosterior(random_state=0).fit(blobs()[0])
+    labels, log_probability = model.sample(5)
+    assert labels.shape == (5, 120)
+    assert log_probability.shape == (5,)
+    np.testing.assert_array_equal(model.sample(5)[0], labels)
 
 
 def test_works_in_a_pipeline(method_name):

@@ -130,6 +130,13 @@ def test_laplacian_spectrum_agrees_with_the_dense_one():
     assert np.isclose(expected, 0).sum() == 5
 
 
+@pytest.mark.parametrize("n_rows", [2, 3, 4, 20])
+@pytest.mark.parametrize("cls", [AutoKMeans, AutoGaussianMixture, AutoAgglomerative, AutoSpectral])
+def test_few_rows_are_clustered_with_k_unknown(cls, n_rows):
+    X = np.random.default_rng(0).normal(size=(n_rows, 2))
+    assert 1 <= cls(random_state=0).fit(X).n_clusters_ <= n_rows
+
+
 # --- set transformer ------------------------------------------------------------------------------
 
 

@@ -95,7 +95,7 @@ class CommandHelp(_Generated):
         return ["```console", typed, *shown.output.rstrip().splitlines(), "```"]
 
 
-def _skip_foreign(app, what, name, obj, skip, options):
+def _skip_foreign(app, what, name, obj, skip, options):  # noqa: ARG001
     """Leave out methods that come from scikit-learn, but for those users call."""
     home = getattr(obj, "__module__", None) or ""
     if home.startswith("sklearn") and name not in INHERITED:

@@ -225,7 +225,7 @@ class AmortizedClusterer(Clusterer):
             return
         name = self._default_weights if self.weights == "default" else self.weights
         arrays, card = read_weights(find_weights(name))
-        if card["method"] != type(self).__name__:
+        if card["method"] not in {cls.__name__ for cls in type(self).__mro__}:
             raise WeightsError(
                 f"weights={str(self.weights)!r} were trained for {card['method']}, not "
                 f"{type(self).__name__}"

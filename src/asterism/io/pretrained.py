@@ -53,7 +53,10 @@ def find_weights(name: str | os.PathLike[str]) -> Path:
     if os.sep in text or text.endswith((".safetensors", ".json")):
         tensors, _ = weight_paths(text)
         if not tensors.exists():
-            raise WeightsError(f"no weights file at {tensors}")
+            raise WeightsError(
+                f"no weights file at {tensors}: check the path, or give one of the names "
+                f"{', '.join(pretrained_names()) or '(none)'}"
+            )
         return tensors
     shipped, card = weight_paths(_package_directory() / text)
     if card.exists():

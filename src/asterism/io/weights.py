@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from asterism.exceptions import WeightsError
+from asterism.exceptions import OutputError, WeightsError
 from asterism.io.files import replacing
 
 __all__ = ["FORMAT", "read_card", "read_weights", "sha256_of", "weight_paths", "write_weights"]
@@ -22,7 +22,8 @@ __all__ = ["FORMAT", "read_card", "read_weights", "sha256_of", "weight_paths", "
 FORMAT = 1
 """Version of this layout; files of a later version are refused."""
 
-_REQUIRED = ("format", "method", "parameters", "version", "sha256")
+_REQUIRED: dict[str, type] = {"method": str, "parameters": dict, "version": str}
+_OPTIONAL: dict[str, type] = {"state": dict, "encoder": dict}
 
 
 def weight_paths(path: str | Path) -> tuple[Path, Path]:
@@ -54,7 +55,10 @@ def write_weights(
     full = {"format": FORMAT, **card, "sha256": sha256_of(content)}
     # Serialised before anything is written, so that a card that cannot be leaves no orphan.
     text = json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    tensor_path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        tensor_path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{tensor_path} cannot be written: {error.strerror}") from error
     for destination, data in ((tensor_path, content), (card_path, text.encode())):
         with replacing(destination) as file:
             file.write(data)
@@ -65,15 +69,21 @@ def read_card(path: str | Path) -> dict[str, Any]:
     """Card of a weights file, checked for form and version."""
     tensor_path, card_path = weight_paths(path)
     if not card_path.exists():
-        beside = f"; {tensor_path.name} is there without it" if tensor_path.exists() else ""
-        raise WeightsError(f"no weights card at {card_path}{beside}")
+        if tensor_path.exists():
+            raise WeightsError(
+                f"no weights card at {card_path}; {tensor_path.name} is there without it: put "
+                "both files in one folder"
+            )
+        raise WeightsError(f"no weights at {tensor_path}, and no card beside it: check the path")
     try:
         card = json.loads(card_path.read_bytes())
     except ValueError as error:
         raise WeightsError(f"the card {card_path} is damaged: not valid JSON ({error})") from error
     if not isinstance(card, dict) or "format" not in card or "sha256" not in card:
         raise WeightsError(f"{card_path} is not the card of asterism weights")
-    if not isinstance(card["format"], int) or card["format"] > FORMAT:
+    if not isinstance(card["format"], int) or card["format"] < 1:
+        raise WeightsError(f"the card {card_path} is damaged: format is {card['format']!r}")
+    if card["format"] > FORMAT:
         raise WeightsError(
             f"{card_path} has format {card['format']}, newer than the {FORMAT} this version of "
             "asterism reads: pip install --upgrade asterism"
@@ -81,6 +91,11 @@ def read_card(path: str | Path) -> dict[str, Any]:
     for name in _REQUIRED:
         if name not in card:
             raise WeightsError(f"the card {card_path} is damaged: it lacks {name!r}")
+    for name, kind in (_REQUIRED | _OPTIONAL).items():
+        if name in card and not isinstance(card[name], kind):
+            raise WeightsError(
+                f"the card {card_path} is damaged: {name!r} holds a {type(card[name]).__name__}"
+            )
     return card
 
 

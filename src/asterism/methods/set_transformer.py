@@ -141,7 +141,8 @@ class SetTransformerMixture(AmortizedClusterer):
                 f"SetTransformerMixture(n_clusters={wanted}).pretrain()"
             )
         check_rows(int(batch.sizes.min()), wanted)
-        mixture = self.module_(batch.x, batch.keep)
+        mixture = Mixture(*(part.cpu() for part in self.module_(batch.x, batch.keep)))
+        batch = batch.to("cpu")  # the rest is small, and some accelerators lack double precision
         if wanted < capacity:
             reduced = [
                 reduce_mixture(Mixture(*parts), wanted) for parts in zip(*mixture, strict=True)
@@ -149,7 +150,7 @@ class SetTransformerMixture(AmortizedClusterer):
             mixture = Mixture(*(torch.stack(parts) for parts in zip(*reduced, strict=True)))
         for _ in range(self.n_em if self.refine == "em" else 0):
             mixture = em_step(batch.x, mixture, batch.keep)
-        log_weights, means, scales = (part.double().cpu().numpy() for part in mixture)
+        log_weights, means, scales = (part.double().numpy() for part in mixture)
         return [
             {"weights_": np.exp(log_weights[b]), "means_": means[b], "scales_": scales[b]}
             for b in range(len(batch))

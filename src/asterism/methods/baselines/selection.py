@@ -59,13 +59,14 @@ def best_silhouette(
 def largest_gap(eigenvalues: np.ndarray) -> int:
     """K at the largest relative gap of ascending eigenvalues λ_1 … λ_m, 2 ≤ K < m.
 
-    When all are zero there are at least m pieces, and K is as large as it may be.
+    When all are zero there are at least m pieces, and K is as large as it may be; so it is when
+    there are too few to compare.
 
     >>> largest_gap(np.array([0.0, 0.01, 0.02, 0.5, 0.6]))
     3
     """
     values = np.maximum(eigenvalues, 0.0)
-    if values[-1] < _ZERO:
+    if len(values) < 3 or values[-1] < _ZERO:
         return len(values) - 1
     gaps = np.diff(values) / np.maximum(values[1:], _ZERO)
     return int(gaps[1:].argmax()) + 2
