@@ -52,6 +52,7 @@ types: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python docs/check_pages.py
 	@echo "docs/_build/html/index.html"
 
 bench: $(VENV)/.user

@@ -33,12 +33,14 @@ def check_page(page: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(HERE.parent / "examples" / "stars.csv", folder)
         os.chdir(folder)
+        sys.path.insert(0, folder)
         try:
             for match in BLOCK.finditer(page.read_text()):
                 kind, text = match.groups()
                 line = page.read_text()[: match.start()].count("\n") + 2
                 failures += RUNNERS[kind](text, names, f"{page.name}:{line}")
         finally:
+            sys.path.remove(folder)
             os.chdir(before)
     return failures
 
@@ -64,7 +66,7 @@ def run_console(text: str, _: dict, place: str) -> int:
     failures = 0
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         lines = part.splitlines()
-        n_typed = next(i for i, line in enumerate(lines) if not line.endswith("\\")) + 1
+        n_typed = typed_lines(lines)
         command, expected = "\n".join(lines[:n_typed]), "\n".join(lines[n_typed:]) + "\n"
         found = shell(command)
         same = doctest.OutputChecker().check_output
@@ -72,6 +74,15 @@ def run_console(text: str, _: dict, place: str) -> int:
             print(f"{place}: $ {command}\n--- expected\n{expected}--- found\n{found}")
             failures += 1
     return failures
+
+
+def typed_lines(lines: list[str]) -> int:
+    """How many lines the command takes: up to the first at which quotes and backslashes end."""
+    for count in range(1, len(lines) + 1):
+        typed = "\n".join(lines[:count])
+        if not typed.endswith("\\") and typed.count('"') % 2 == 0:
+            return count
+    return len(lines)
 
 
 def shell(command: str) -> str:

@@ -7,6 +7,7 @@ mixture of Gaussians. Nothing is optimised on the data. Here it meets data sets 
 it was trained on, so that the true mixture, and its likelihood, are known.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 import torch

@@ -7,8 +7,7 @@ number of clusters and a comparison with known classes. The stars are invented; 
 ``examples/make_stars.py``.
 """
 
-from pathlib import Path
-
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import pandas as pd
 
@@ -17,9 +16,9 @@ from asterism.plotting import cluster_color, plot_clusters, plot_confusion
 
 # %%
 # The file names its rows in the column ``star`` and tells their kind, which is kept out of the
-# clustering.
+# clustering. (The path is relative: run this script in the folder ``examples``.)
 
-stars = pd.read_csv(Path(__file__).with_name("stars.csv"))
+stars = pd.read_csv("stars.csv")
 stars.head()
 
 # %%
@@ -65,7 +64,8 @@ result.frame.head()
 # %%
 # Typical values of each cluster, in the units of the file.
 
-result.frame.groupby("cluster")[["colour_index", "magnitude", "rotation_days"]].median().round(2)
+columns = ["colour_index", "magnitude", "rotation_days"]
+result.frame.groupby("cluster")[columns].median().round(2)
 
 # %%
 # Other methods see the same table differently. A category becomes a few columns that take two
@@ -78,7 +78,8 @@ for method in ("kmeans", "agglomerative", "gmm", "bayesian-gmm", "hdbscan"):
     print(f"{method:14s} {other.n_clusters:3d} clusters, ARI {other.scores['ari']:.3f}")
 
 # %%
-# Without the category and the column with gaps, only numbers remain, and the same methods agree.
+# Without the category and the column with gaps only numbers remain, and the methods come close to
+# each other.
 
 for method in ("kmeans", "agglomerative", "gmm", "bayesian-gmm", "hdbscan"):
     other = cluster_table(

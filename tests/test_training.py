@@ -250,6 +250,11 @@ def test_history_is_cut_back_to_the_checkpoint(tmp_path):
         ({"steps": -1}, "steps=-1"),
         ({"steps": 1, "ema": 1.5}, r"ema=1\.5"),
         ({"steps": 1, "schedule": "linear"}, "schedule='linear'"),
+        ({"steps": 1, "lr": 0.0}, r"lr=0\.0 is out of range"),
+        ({"steps": 1, "warmup": 1.0}, r"warmup=1\.0"),
+        ({"steps": 1, "clip": -1.0}, r"clip=-1\.0"),
+        ({"steps": 1, "max_seconds": 0}, "max_seconds=0"),
+        ({"steps": 1, "workers": -1}, "workers=-1"),
     ],
 )
 def test_a_bad_plan_is_refused_at_once(options, message):

@@ -5,14 +5,26 @@
 {cli-help} cluster      the help text of a command, as the terminal shows it
 """
 
+from importlib import import_module
 from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+PUBLIC = ("", ".base", ".datasets", ".io", ".metrics", ".plotting", ".priors", ".training")
 
 # What our classes inherit from scikit-learn and users call; the rest is its own affair.
 INHERITED = {"fit_predict", "fit_transform", "get_feature_names_out", "get_params", "set_params"}
+
+
+GALLERY = ("plot_toys.py", "plot_table.py", "plot_set_transformer.py", "plot_ae_kmeans.py")
+
+
+def gallery_order(name):
+    """Place of an example in the gallery; those not named come last."""
+    return GALLERY.index(name) if name in GALLERY else len(GALLERY)
 
 
 class _Generated(SphinxDirective):
@@ -38,14 +50,7 @@ class MethodTable(_Generated):
     def lines(self):
         from asterism.methods.registry import methods
 
-        head = (
-            "name",
-            "estimator",
-            "family",
-            "number of clusters",
-            "probabilities",
-            "what it does",
-        )
+        head = ("name", "estimator", "family", "K", "soft", "what it does")
         rows = []
         for method in methods():
             count = "given" if method.needs_k else "found or given" if method.takes_k else "found"
@@ -68,7 +73,7 @@ class DatasetTable(_Generated):
             (
                 f"`{info.name}`",
                 info.title,
-                "suite" if info.is_suite else f"{info.n_samples} × {info.n_features}",
+                "suite" if info.is_suite else f"{info.n_samples}&nbsp;×&nbsp;{info.n_features}",
                 "" if info.is_suite else info.n_classes,
                 f"`{info.file}`",
                 "yes" if info.public else "no",
@@ -103,6 +108,18 @@ def _skip_foreign(app, what, name, obj, skip, options):  # noqa: ARG001
     return None
 
 
+def _miss_nothing(app):
+    """Warn, and so fail the build, where a public name has no place in the API pages."""
+    listed = {
+        line.strip()
+        for page in (Path(app.srcdir) / "api").glob("*.rst")
+        for line in page.read_text().splitlines()
+    }
+    for package in (f"asterism{name}" for name in PUBLIC):
+        for name in set(import_module(package).__all__) - listed - {"__version__"}:
+            logging.getLogger(__name__).warning("%s.%s is not listed in docs/api", package, name)
+
+
 def _skip_missing_include(app, docname, source):
     """Pages that show a file of the repository's root also build where it is not there."""
     for line in source[0].splitlines():
@@ -116,6 +133,7 @@ def setup(app):
     app.add_directive("method-table", MethodTable)
     app.add_directive("dataset-table", DatasetTable)
     app.add_directive("cli-help", CommandHelp)
+    app.connect("builder-inited", _miss_nothing)
     app.connect("autodoc-skip-member", _skip_foreign)
     app.connect("source-read", _skip_missing_include)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,18 +4,29 @@ docutils translates the LaTeX; Sphinx only has to be told to use it.
 """
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+
+
+def _translate(node, *, as_block):
+    try:
+        return str(tex2mathml(node.astext(), as_block=as_block))
+    except MathError as error:
+        LOGGER.warning("formula %r: %s", node.astext(), error, location=node)
+        return ""
 
 
 def _inline(translator, node):
-    translator.body.append(str(tex2mathml(node.astext(), as_block=False)))
+    translator.body.append(_translate(node, as_block=False))
     raise nodes.SkipNode
 
 
 def _block(translator, node):
-    label = f' id="{node["ids"][0]}"' if node.get("ids") else ""
-    formula = tex2mathml(node.astext(), as_block=True)
-    translator.body.append(f'<div class="math-block"{label}>{formula}</div>\n')
+    formula = _translate(node, as_block=True)
+    translator.body.append(f'<div class="math-block">{formula}</div>\n')
     raise nodes.SkipNode
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Hidden, StrOptions, _Constraint
+from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.validation import validate_data
 
@@ -59,8 +59,14 @@ class Interval(_Interval):
         return not isinstance(val, bool) and super().is_satisfied_by(val)
 
 
-class LayerSizes(_Constraint):
-    """Constraint: a sequence of positive integers, empty for no layer at all."""
+class LayerSizes(HasMethods):
+    """Constraint: a sequence of positive integers, empty for no layer at all.
+
+    Derived from one of the kinds of constraint that scikit-learn lets through.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("__iter__")
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether ``val`` lists the sizes of layers."""

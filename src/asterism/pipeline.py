@@ -6,9 +6,10 @@
 The command line is a thin shell over these.
 """
 
+import difflib
 import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asterism.base import Clusterer
-from asterism.exceptions import DataError, UnknownMethodError, WeightsError
+from asterism.exceptions import DataError, TableError, UnknownMethodError, WeightsError
 from asterism.io.encoder import TableEncoder
-from asterism.io.tables import as_frame, attach_labels, read_table
+from asterism.io.tables import as_frame, attach_labels, check_new_columns, read_table
 from asterism.io.weights import read_weights
 from asterism.methods.registry import DEFAULT_METHOD, Method, get_method, method_of_class
 from asterism.metrics import clustering_scores
@@ -42,7 +43,9 @@ class TableModel:
 
     def predict(self, table: Any, **columns: str) -> "pd.DataFrame":
         """The table with clusters and probabilities; ``columns`` as in ``attach_labels``."""
-        return attach_labels(as_frame(table), *self.assign(table), **columns)
+        frame = as_frame(table)
+        check_new_columns(frame, **columns)
+        return attach_labels(frame, *self.assign(frame), **columns)
 
     def save(self, path: str | Path, *, command: str | None = None) -> Path:
         """Write estimator and encoder as one pair of files."""
@@ -68,12 +71,17 @@ class TableClustering:
     original: "pd.DataFrame"
     """The table as it came."""
     model: TableModel
+    """Estimator and encoder, to predict new rows with."""
     method: Method
+    """Row of the registry."""
     X: np.ndarray
     """Encoded features, (N, D)."""
     labels: np.ndarray
+    """Cluster of each row."""
     probability: np.ndarray | None
+    """Probability of each row's cluster, where the method has them."""
     seconds: float
+    """Wall time of encoding and fitting."""
     scores: dict[str, float] | None = field(default=None)
     """Agreement with the label column, if one was named."""
 
@@ -90,7 +98,7 @@ class TableClustering:
 
 def cluster_table(
     table: Any,
-    method: str = DEFAULT_METHOD,
+    method: "str | Clusterer" = DEFAULT_METHOD,
     n_clusters: int | str = "auto",
     *,
     id_column: str | None = None,
@@ -108,8 +116,8 @@ def cluster_table(
     ----------
     table : data frame, array or path
         pandas, polars, numpy, or a file that :func:`asterism.io.read_table` reads.
-    method : str
-        A name of the registry.
+    method : str or Clusterer
+        A name of the registry; or an estimator, which is then fitted as it is.
     n_clusters : int or "auto"
         Number of clusters; "auto" lets the method find it.
     id_column, label_column : str, optional
@@ -123,7 +131,8 @@ def cluster_table(
     random_state : int
         Fixes everything.
     **parameters
-        Parameters of the method.
+        Parameters of the method; one that shares its name with an argument of this function is
+        given to an estimator of yours, ``cluster_table(table, AEKMeans(3, scaling="minmax"))``.
 
     Returns
     -------
@@ -138,10 +147,20 @@ def cluster_table(
     [0, 0, 0, 0, 1, 1, 1]
     """
     start = time.perf_counter()
-    chosen = get_method(method)
-    estimator = make_estimator(chosen, n_clusters, random_state=random_state, **parameters)
+    if isinstance(method, Clusterer):
+        if n_clusters != "auto" or parameters:
+            named = ", ".join(["n_clusters"] * (n_clusters != "auto") + [*parameters])
+            raise DataError(f"{named}: give it to {type(method).__name__} itself, which is fitted")
+        chosen, estimator = method_of_class(type(method).__name__), method
+    else:
+        chosen = get_method(method)
+        estimator = make_estimator(chosen, n_clusters, random_state=random_state, **parameters)
     frame = read_table(table)
-    encoder = TableEncoder(id_column, label_column, tuple(drop), scaling)  # type: ignore[arg-type]
+    if len(frame) < 2:
+        found = "1 row" if len(frame) else "0 rows"
+        raise TableError(f"the table has {found}: clustering needs two at least")
+    check_new_columns(frame, cluster_column, probability_column)
+    encoder = TableEncoder(id_column, label_column, drop, scaling)  # type: ignore[arg-type]
     X = encoder.fit_transform(frame)
     known = encoder.labels(frame)
     estimator.fit(X, known) if chosen.uses_labels else estimator.fit(X)
@@ -159,18 +178,22 @@ def cluster_table(
     )
 
 
-def make_estimator(method: Method, n_clusters: int | str = "auto", **parameters: Any) -> Clusterer:
+def make_estimator(
+    method: Method, n_clusters: int | str = "auto", /, **parameters: Any
+) -> Clusterer:
     """Estimator of a method; a parameter it does not have is refused, before any work."""
     cls = method.load()
+    n_clusters = parameters.pop("n_clusters", n_clusters)
     known = inspect.signature(cls).parameters
     if "random_state" not in known:
         parameters.pop("random_state", None)
     if unknown := sorted(set(parameters) - set(known)):
         raise DataError(
-            f"method {method.name!r} has no parameter {unknown[0]!r}; it has: {', '.join(known)}"
+            f"method {method.name!r} has no parameter {unknown[0]!r}{_closest(unknown[0], known)}; "
+            f"it has: {', '.join(known)}"
         )
     if n_clusters == "auto":
-        if method.needs_k and "n_clusters" not in parameters:
+        if method.needs_k:
             raise DataError(
                 f"method {method.name!r} needs the number of clusters: give n_clusters=K "
                 "(--n-clusters K), or choose a method that finds it"
@@ -178,10 +201,15 @@ def make_estimator(method: Method, n_clusters: int | str = "auto", **parameters:
         return cls(**parameters)
     if not method.takes_k:
         raise DataError(
-            f"method {method.name!r} finds the number of clusters itself: leave n_clusters='auto', "
-            f"got {n_clusters}"
+            f"method {method.name!r} finds the number of clusters itself, got {n_clusters}: leave "
+            "n_clusters='auto' (--n-clusters auto)"
         )
     return cls(n_clusters=n_clusters, **parameters)
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def assign(estimator: Clusterer, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -221,4 +249,4 @@ def _agreement(known: np.ndarray, labels: np.ndarray) -> dict[str, float] | None
     labelled = known >= 0
     if not labelled.any():
         return None
-    return {k: float(v) for k, v in clustering_scores(known[labelled], labels[labelled]).items()}  # type: ignore[arg-type]
+    return dict(clustering_scores(known[labelled], labels[labelled]))  # type: ignore[arg-type]

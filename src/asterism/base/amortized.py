@@ -7,6 +7,7 @@ writes
     ``_module_class``               the network, whose ``loss(SetBatch)`` training minimises
     ``_architecture(prior)``        keyword arguments of the network for a prior
     ``_default_prior()``            the prior ``pretrain`` draws from when none is given
+    ``_check_set(X)``               refuses rows that cannot be clustered as asked
     ``_infer(batch)``               fitted attributes of each data set of a padded batch
     ``_log_responsibilities(X)``    as for every method, from those attributes
     ``_sample_partitions(n, seed)`` only where the model has a posterior over partitions
@@ -79,6 +80,9 @@ class AmortizedClusterer(Clusterer):
     def _default_prior(self) -> DatasetPrior:
         raise TypeError(f"{type(self).__name__} must define _default_prior")
 
+    def _check_set(self, X: np.ndarray) -> None:
+        """Refuse rows the network cannot cluster as asked; by default it can cluster all."""
+
     def _infer(self, batch: SetBatch) -> list[Inference]:
         raise TypeError(f"{type(self).__name__} must define _infer")
 
@@ -115,6 +119,8 @@ class AmortizedClusterer(Clusterer):
             With trained weights, ready for ``fit``; ``save`` keeps them.
         """
         check_parameters(self)
+        if batch_size < 1:
+            raise DataError(f"batch_size={batch_size}: a step needs at least one data set")
         prior = self._default_prior() if prior is None else prior
         plan = self._default_plan() if plan is None else plan
         seed = draw_seed(self.random_state)
@@ -123,7 +129,7 @@ class AmortizedClusterer(Clusterer):
             self.module_ = self._make_module().to(resolve_device(self.device))
         self.history_ = train(
             self.module_,
-            PriorSource(prior, batch_size, seed),
+            self._source(prior, batch_size, seed),
             plan,
             seed=seed,
             run_dir=run_dir,
@@ -136,6 +142,10 @@ class AmortizedClusterer(Clusterer):
 
     def _default_plan(self) -> TrainingPlan:
         return TrainingPlan(steps=50_000)
+
+    def _source(self, prior: DatasetPrior, batch_size: int, seed: int) -> PriorSource:
+        """Where training batches come from; a subclass may prepare them in the workers."""
+        return PriorSource(prior, batch_size, seed)
 
     @classmethod
     def from_pretrained(cls: type[Self], name: str | Path, **parameters: Any) -> Self:
@@ -157,6 +167,7 @@ class AmortizedClusterer(Clusterer):
 
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         self._load_weights()
+        self._check_set(X)
         self._align(X)
         (answer,) = self._read([self._aligned(X)])
         self._accept(answer)
@@ -187,9 +198,10 @@ class AmortizedClusterer(Clusterer):
                     setattr(twin, name, getattr(self, name))
             try:
                 rows.append(read_rows(twin, data, reset=True))
+                twin._check_set(rows[-1])
+                twin._align(rows[-1])
             except (ValueError, TypeError) as error:
                 raise DataError(f"data set {number} of fit_many: {error}") from error
-            twin._align(rows[-1])
             fitted.append(twin)
         for chunk in size_sorted_chunks([len(x) for x in rows], max_points):
             answers = self._read([fitted[i]._aligned(rows[i]) for i in chunk])
@@ -234,7 +246,9 @@ class AmortizedClusterer(Clusterer):
         if None in network.values():
             raise WeightsError(f"the card of weights={str(self.weights)!r} describes no network")
         persistence.restore_state(self, {}, network)
-        self.module_ = persistence.restore_module(self._make_module, arrays)
+        with persistence.as_weights_error(f"the card of weights={str(self.weights)!r}"):
+            self.spread_ = float(self.spread_)
+            self.module_ = persistence.restore_module(self._make_module, arrays)
         self.network_ = str(self.weights)
 
     @property
@@ -259,10 +273,13 @@ class AmortizedClusterer(Clusterer):
     @torch.inference_mode()
     def _read(self, aligned: list[np.ndarray]) -> list[Inference]:
         """Let the network read several data sets at once."""
-        device = resolve_device(self.device)
-        self.module_.to(device).eval()
+        self._on_device()
         sets = [torch.as_tensor(x, dtype=torch.float32) for x in aligned]
-        return self._infer(pad_sets(sets).to(device))
+        return self._infer(pad_sets(sets).to(resolve_device(self.device)))
+
+    def _on_device(self) -> nn.Module:
+        """The network, ready to be used on the device of choice."""
+        return self.module_.to(resolve_device(self.device)).eval()
 
     def _accept(self, answer: Inference) -> None:
         for name, value in answer.items():

@@ -126,6 +126,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
     def save(self, path: str | Path, *, command: str | None = None, **extra: Any) -> Path:
         """Write ``path.safetensors`` and its card ``path.json``.
 
+        Methods that assign new rows by their neighbours keep rows of the training data in the file.
+
         Parameters
         ----------
         path : path
@@ -169,15 +171,12 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     @classmethod
     def _restore(cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any]) -> Self:
-        try:
+        with persistence.as_weights_error(f"the card's parameters do not fit {cls.__name__}"):
             estimator = cls(**card["parameters"])
-        except TypeError as error:
-            raise WeightsError(
-                f"the card's parameters do not fit {cls.__name__}: {error}"
-            ) from error
-        persistence.restore_state(estimator, arrays, card.get("state", {}))
-        if any(key.startswith("module_/") for key in arrays):
-            estimator.module_ = persistence.restore_module(estimator._make_module, arrays)
+        with persistence.as_weights_error(f"the card's state does not fit {cls.__name__}"):
+            persistence.restore_state(estimator, arrays, card.get("state", {}))
+            if any(key.startswith("module_/") for key in arrays):
+                estimator.module_ = persistence.restore_module(estimator._make_module, arrays)
         return estimator
 
     def _make_module(self) -> nn.Module:

@@ -8,7 +8,8 @@ Saved are the constructor's parameters and every public fitted attribute (``name
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,27 @@ from torch import nn
 from asterism._validation import seeded
 from asterism.exceptions import AsterismWarning, WeightsError
 
-__all__ = ["collect_parameters", "collect_state", "restore_module", "restore_state"]
+__all__ = [
+    "as_weights_error",
+    "collect_parameters",
+    "collect_state",
+    "restore_module",
+    "restore_state",
+]
 
 _ARRAY = "attribute/"
 _MODULE = "module_/"
+
+
+@contextmanager
+def as_weights_error(what: str) -> Iterator[None]:
+    """Whatever a wrong card makes go wrong is the card's fault, and said to be."""
+    try:
+        yield
+    except WeightsError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise WeightsError(f"{what}: {error}") from error
 
 
 def collect_parameters(estimator: BaseEstimator) -> dict[str, Any]:

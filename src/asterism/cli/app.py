@@ -3,14 +3,19 @@
 Commands import what they need when they run; listing them imports neither torch nor pandas.
 """
 
+import os
+import re
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from asterism import __version__
 from asterism.cli.cluster import cluster
 from asterism.cli.common import DebugOption
+from asterism.cli.messages import complain, explain, usage, warn_plainly
 from asterism.cli.methods import methods
 from asterism.cli.plot import plot
 from asterism.cli.predict import predict
@@ -18,10 +23,23 @@ from asterism.cli.train import train
 
 __all__ = ["app", "main"]
 
+
+class _Stopped(Exception):  # noqa: N818
+    """Carries an interruption past the parser, which would end the process its own way."""
+
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, BrokenPipeError) as error:
+            raise _Stopped from error
+
+
 app = typer.Typer(
     name="asterism",
+    cls=_Commands,
     help="Cluster tables with neural networks, the number of clusters unknown or given.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -67,36 +85,20 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    try:
-        code = app(arguments, standalone_mode=False)
-    except _USAGE_ERROR as error:
-        return _complain(error.format_message() or "give a command; --help lists them", 2)
-    except typer.Abort:
-        return _complain("interrupted", 130)
-    except KeyboardInterrupt as error:
-        return _complain(str(error) or "interrupted", 130)
-    except BrokenPipeError:
-        # Whoever read our output has enough of it.
-        sys.stderr.close()
-        return 0
-    except Exception as error:
-        if "--debug" in arguments:
-            raise
-        return _complain(*_explain(error))
+    with warnings.catch_warnings():
+        warn_plainly(quiet=any(re.fullmatch("--quiet|-[a-z]*q[a-z]*", a) for a in arguments))
+        try:
+            code = app(arguments, prog_name="asterism", standalone_mode=False)
+        except _USAGE_ERROR as error:
+            return complain(usage(error, arguments), 2)
+        except _Stopped as stopped:
+            if isinstance(stopped.__cause__, BrokenPipeError):
+                # Whoever read our output has enough of it; what is left must not fail at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
+            return complain(str(stopped.__cause__) or "interrupted", 130)
+        except Exception as error:
+            if "--debug" in arguments:
+                raise
+            return complain(*explain(error))
     return code if isinstance(code, int) else 0
-
-
-def _explain(error: Exception) -> tuple[str, int]:
-    """Message and exit code of an error."""
-    from asterism.exceptions import AsterismError
-
-    # A ValueError is how scikit-learn refuses input; an OSError a file the user named.
-    if isinstance(error, AsterismError | ValueError | OSError):
-        return str(error), 2
-    kind = type(error).__name__
-    return f"unforeseen {kind}: {error} (asterism --debug ... shows where)", 1
-
-
-def _complain(message: str, code: int) -> int:
-    print("asterism: error: " + " ".join(message.split()), file=sys.stderr)
-    return code

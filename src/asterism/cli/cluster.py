@@ -1,6 +1,7 @@
 """``asterism cluster``: a table in, the same table with its clusters out."""
 
 import json
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from asterism.cli.common import (
     parse_settings,
     say,
 )
+from asterism.cli.outputs import check_file, check_folder, check_picture, default_output
 from asterism.cli.tables import (
     DecimalOption,
     EncodingOption,
@@ -27,7 +29,7 @@ from asterism.cli.tables import (
     SourceArgument,
     TableOptions,
 )
-from asterism.methods.registry import DEFAULT_METHOD
+from asterism.methods.registry import DEFAULT_METHOD, Method, get_method
 
 if TYPE_CHECKING:
     from asterism.pipeline import TableClustering
@@ -86,29 +88,34 @@ def cluster(
     destination = output or default_output(source)
     if as_json and destination == "-":
         raise fail("--json and the table cannot both go to standard output: give --output FILE")
+    check_folder(destination)
+    for path, option in ((report, "--report"), (save, "--save")):
+        if path is not None:
+            check_file(path, option)
+    if picture is not None:
+        check_picture(picture, "--plot")
     parameters = parse_settings(settings)
-    if device is not None:
-        parameters["device"] = device
-    if verbose:
-        parameters["verbose"] = True
+    count = parse_count(n_clusters)
+    if count != "auto" and (other := parameters.get("n_clusters", count)) != count:
+        raise fail(f"--n-clusters {count} and --set n_clusters={other}: give one of them")
 
-    from asterism.io.tables import write_table
-    from asterism.pipeline import cluster_table
+    from asterism.io.tables import check_destination, write_table
+    from asterism.pipeline import cluster_table, make_estimator
 
-    for path in filter(None, (report, picture, save, destination)):
-        check_folder(path)
+    chosen = get_method(method)
+    parameters = {"random_state": seed} | compute_options(chosen, device, verbose) | parameters
+    estimator = make_estimator(chosen, count, **parameters)
+    table = TableOptions(table_format, header, sep, decimal, encoding, key).read(source)
+    check_destination(table, destination)
     result = cluster_table(
-        TableOptions(table_format, header, sep, decimal, encoding, key).read(source),
-        method,
-        parse_count(n_clusters),
+        table,
+        estimator,
         id_column=id_column,
         label_column=label_column,
         drop=drop or [],
         scaling=scaling,
         cluster_column=cluster_column,
         probability_column=probability_column,
-        random_state=seed,
-        **parameters,
     )
     write_table(result.frame, destination)
     written = {"table": destination}
@@ -126,25 +133,17 @@ def cluster(
         describe(result, written, quiet)
 
 
-def default_output(source: str) -> str:
-    """Name the output after the input: data.csv gives data.clusters.csv, stdin gives stdout.
-
-    >>> default_output("tables/data.csv.gz"), default_output("x.npz"), default_output("-")
-    ('data.clusters.csv', 'x.clusters.csv', '-')
-    """
-    if source == "-":
-        return "-"
-    name = Path(source).name
-    stem, _, rest = name.partition(".")
-    ending = "." + rest.split(".")[0] if rest else ""
-    kept = {".tsv", ".parquet", ".feather", ".jsonl", ".ndjson"}
-    return f"{stem}.clusters{ending if ending in kept else '.csv'}"
-
-
-def check_folder(path: str) -> None:
-    """Refuse a file whose folder is missing before any work is done."""
-    if path != "-" and not Path(path).expanduser().absolute().parent.is_dir():
-        raise fail(f"{path}: there is no folder {Path(path).parent}")
+def compute_options(method: Method, device: str | None, verbose: bool) -> dict[str, Any]:
+    """Parameters for ``--device`` and ``--verbose``, which the classical methods do not have."""
+    known = signature(method.load()).parameters
+    options: dict[str, Any] = {}
+    if device is not None and "device" in known:
+        options["device"] = device
+    elif device not in (None, "auto", "cpu"):
+        raise fail(f"--device {device}: method {method.name!r} computes on the CPU only")
+    if verbose and "verbose" in known:
+        options["verbose"] = True
+    return options
 
 
 def summary(result: "TableClustering") -> dict[str, Any]:

@@ -15,12 +15,15 @@ from typing import Annotated, Any
 
 import typer
 
+from asterism.exceptions import AsterismError
+
 __all__ = [
     "DebugOption",
     "OutputOption",
     "Quiet",
     "SeedOption",
     "SettingOption",
+    "UsageError",
     "command_line",
     "fail",
     "parse_count",
@@ -28,7 +31,9 @@ __all__ = [
     "say",
 ]
 
-SeedOption = Annotated[int, typer.Option("--seed", help="Fixes everything that is random.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, help="Fixes everything that is random.")
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 OutputOption = Annotated[
@@ -45,9 +50,13 @@ SettingOption = Annotated[
 ]
 
 
-def fail(message: str) -> "typer.BadParameter":
+class UsageError(AsterismError, ValueError):
+    """The command line asks for something that cannot be."""
+
+
+def fail(message: str) -> UsageError:
     """Error of usage, to be raised: the command line ends with code 2."""
-    return typer.BadParameter(message)
+    return UsageError(message)
 
 
 def say(message: str, quiet: bool = False) -> None:
@@ -74,7 +83,7 @@ def parse_count(text: str) -> int | str:
     return count
 
 
-def parse_settings(settings: list[str] | None) -> dict[str, Any]:
+def parse_settings(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
     """Turn ``["lr=0.1", "refine=em"]`` into keyword arguments.
 
     >>> parse_settings(["lr=0.1", "refine=em", "hidden_dims=[64, 32]"])
@@ -84,7 +93,7 @@ def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     for setting in settings or []:
         name, equals, text = setting.partition("=")
         if not equals or not name.isidentifier():
-            raise fail(f"--set {setting}: write NAME=VALUE, for example --set lr=0.001")
+            raise fail(f"{option} {setting}: write NAME=VALUE, for example {option} lr=0.001")
         try:
             values[name] = json.loads(text)
         except ValueError:

@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.cluster import check_folder, save_picture
+from asterism.cli.cluster import save_picture
 from asterism.cli.common import Quiet, fail, say
+from asterism.cli.outputs import check_picture
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["plot"]
 
-plot = typer.Typer(no_args_is_help=True, help="Draw clusters, learning curves and confusions.")
+plot = typer.Typer(help="Draw clusters, learning curves and confusions.")
 
 Picture = Annotated[str, typer.Option("--output", "-o", help="Picture: .png, .svg or .pdf.")]
 Labelled = Annotated[str, typer.Argument(metavar="TABLE", help="Table with a column of clusters.")]
@@ -29,19 +30,25 @@ def clusters(
     probability_column: Annotated[
         str, typer.Option(help="Column of probabilities.")
     ] = "probability",
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column that names the rows.")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option("--label", help="Column of known classes.")
+    ] = None,
     drop: Annotated[
         list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Scatter of a table that 'asterism cluster' wrote."""
-    check_folder(output)
+    check_picture(output, "--output")
     from asterism.io import TableEncoder
     from asterism.plotting import plot_clusters
 
     frame = _read(source, cluster_column)
     extra = [cluster_column, *(c for c in [probability_column] if c in frame)]
-    encoder = TableEncoder(drop=[*extra, *(drop or [])]).fit(frame)
+    encoder = TableEncoder(id_column, label_column, [*extra, *(drop or [])]).fit(frame)
     probability = frame[probability_column].to_numpy() if probability_column in frame else None
     if probability is not None and not (probability == probability).all():
         probability = None  # a hard method leaves the column empty
@@ -62,14 +69,16 @@ def history(
     quiet: Quiet = False,
 ) -> None:
     """Learning curve of a training run."""
-    check_folder(output)
+    check_picture(output, "--output")
     from asterism.plotting import plot_history
     from asterism.training.history import read_history
 
     path = Path(source)
     path = path / "history.jsonl" if path.is_dir() else path
+    if not path.exists():
+        raise fail(f"no such file: {path}")
     if not (records := read_history(path)):
-        raise fail(f"{path} holds no training records")
+        raise fail(f"{path} holds no training records: give the history.jsonl of a run")
     _save(plot_history(records), output, quiet)
 
 
@@ -82,7 +91,7 @@ def confusion(
     quiet: Quiet = False,
 ) -> None:
     """Known classes against the clusters matched to them."""
-    check_folder(output)
+    check_picture(output, "--output")
     from asterism.plotting import plot_confusion
 
     frame = _read(source, cluster_column)
@@ -102,6 +111,11 @@ def _read(source: str, cluster_column: str) -> "pd.DataFrame":
         raise fail(
             f"{source} has no column {cluster_column!r}: give a table that 'asterism cluster' "
             "wrote, or name the column with --cluster-column"
+        )
+    if frame[cluster_column].dtype.kind not in "iu":
+        raise fail(
+            f"--cluster-column {cluster_column}: this column of {source} holds "
+            f"{frame[cluster_column].dtype}, not the whole numbers of clusters"
         )
     return frame
 

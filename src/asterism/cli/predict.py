@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli.cluster import check_folder, default_output
 from asterism.cli.common import OutputOption, Quiet, fail, say
+from asterism.cli.outputs import check_folder, default_output
 from asterism.cli.tables import (
     DecimalOption,
     EncodingOption,
@@ -22,7 +22,9 @@ __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="Model kept by 'asterism cluster --save'.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Model kept by 'asterism cluster --save'.")
+    ],
     source: SourceArgument,
     output: OutputOption = None,
     cluster_column: Annotated[str, typer.Option(help="Name of the column added.")] = "cluster",
@@ -46,11 +48,12 @@ def predict(
 
     import numpy as np
 
-    from asterism.io.tables import write_table
+    from asterism.io.tables import check_destination, write_table
     from asterism.pipeline import TableModel
 
     fitted = TableModel.load(model)
     table = TableOptions(table_format, header, sep, decimal, encoding, key).read(source)
+    check_destination(table, destination)
     labelled = fitted.predict(
         table, cluster_column=cluster_column, probability_column=probability_column
     )

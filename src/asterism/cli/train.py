@@ -4,13 +4,15 @@ Run the same command again to resume; the weights appear when the run is complet
 ``torchrun -m asterism train ...`` to share the work between processes.
 """
 
+import json
 import os
+from dataclasses import fields, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.cluster import check_folder
 from asterism.cli.common import (
     Quiet,
     SeedOption,
@@ -20,6 +22,7 @@ from asterism.cli.common import (
     parse_settings,
     say,
 )
+from asterism.cli.outputs import check_file
 
 if TYPE_CHECKING:
     from asterism.base import AmortizedClusterer
@@ -29,14 +32,16 @@ __all__ = ["train"]
 
 def train(
     method: Annotated[
-        str, typer.Argument(help="An amortised method, for example set-transformer.")
+        str,
+        typer.Argument(metavar="METHOD", help="An amortised method: set-transformer, ..."),
     ],
     output: Annotated[
         str,
         typer.Option("--output", "-o", help="Where the weights go, and their card beside them."),
     ],
     n_clusters: Annotated[
-        int | None, typer.Option("--n-clusters", "-k", help="Clusters of the training data.")
+        int | None,
+        typer.Option("--n-clusters", "-k", min=1, help="Clusters of the training data."),
     ] = None,
     prior: Annotated[
         list[str] | None,
@@ -44,19 +49,21 @@ def train(
             "--prior", metavar="NAME=VALUE", help="Setting of the prior; may be repeated."
         ),
     ] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", "-B", help="Data sets a step.")] = 10,
-    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 50_000,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", "-B", min=1, help="Data sets a step.")
+    ] = 10,
+    steps: Annotated[int, typer.Option(min=0, help="Optimiser steps.")] = 50_000,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
     schedule: Annotated[str, typer.Option(help="constant, cosine or drop.")] = "cosine",
-    warmup: Annotated[float, typer.Option(help="Fraction of the run.")] = 0.02,
+    warmup: Annotated[float, typer.Option(min=0, max=1, help="Fraction of the run.")] = 0.02,
     clip: Annotated[float | None, typer.Option(help="Largest gradient norm.")] = 10.0,
     ema: Annotated[float | None, typer.Option(help="Decay of the weights' average.")] = 0.999,
     max_seconds: Annotated[float | None, typer.Option(help="Let wall time drive the run.")] = None,
     run_dir: Annotated[
         str | None, typer.Option("--run-dir", help="Checkpoints; by default beside the output.")
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes that draw data.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads of the arithmetic.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Processes that draw data.")] = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the arithmetic.")] = None,
     seed: SeedOption = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     settings: SettingOption = None,
@@ -65,7 +72,13 @@ def train(
     """Train the network of an amortised method; run again to resume."""
     from asterism.methods.registry import get_method
 
-    check_folder(output)
+    check_file(output, "--output")
+    for option, value in (("--lr", lr), ("--clip", clip), ("--max-seconds", max_seconds)):
+        if value is not None and not value > 0:
+            raise fail(f"{option} {value:g}: give a number above 0")
+    folder = Path(run_dir or Path(output).with_suffix(".run"))
+    if folder.exists() and not folder.is_dir():
+        raise fail(f"--run-dir {folder}: this is a file, give the name of a folder")
     chosen = get_method(method)
     if chosen.family != "amortised":
         raise fail(
@@ -90,14 +103,14 @@ def train(
     )
     options = {} if n_clusters is None else {"n_clusters": n_clusters}
     estimator: Any = chosen.load()(random_state=seed, device=device, verbose=not quiet, **options)
-    distribution = _prior(estimator, parse_settings(prior))
-    folder = Path(run_dir or Path(output).with_suffix(".run"))
+    distribution = _prior(estimator, parse_settings(prior, "--prior"))
+    architecture = _architecture(estimator, parse_settings(settings))
     estimator.pretrain(
         distribution,
         plan=plan,
         batch_size=batch_size,
         run_dir=folder,
-        **parse_settings(settings),
+        **architecture,
     )
     if int(os.environ.get("RANK", "0")) == 0:
         path = estimator.save(output, command=command_line(), training=_account(estimator))
@@ -106,15 +119,45 @@ def train(
 
 def _prior(estimator: "AmortizedClusterer", changes: dict[str, Any]) -> Any:
     """The method's published prior with some settings changed."""
-    from dataclasses import fields, replace
-
     default: Any = estimator._default_prior()
-    known = [field.name for field in fields(default)]
-    for name in changes:
+    known = {field.name: getattr(default, field.name) for field in fields(default)}
+    return replace(default, **_alike("--prior", changes, known, "the prior"))
+
+
+def _architecture(estimator: "AmortizedClusterer", changes: dict[str, Any]) -> dict[str, Any]:
+    """Sizes of the network that differ from the default ones."""
+    given = {p.name: p.default for p in signature(estimator._module_class).parameters.values()}
+    return _alike("--set", changes, given, "the network")
+
+
+def _alike(
+    option: str, changes: dict[str, Any], known: dict[str, Any], owner: str
+) -> dict[str, Any]:
+    """The changes, each of a known name and of the kind of value it replaces."""
+    values = {}
+    for name, value in changes.items():
         if name not in known:
-            raise fail(f"--prior {name}: the prior has {', '.join(known)}")
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()}
-    return replace(default, **values)
+            raise fail(f"{option} {name}: {owner} has {', '.join(known)}")
+        values[name] = tuple(value) if isinstance(value, list) else value
+        kind, wanted = _kind(known[name]), _kind(values[name])
+        if kind != wanted and (kind, wanted) != ("a number", "a whole number"):
+            example = json.dumps(known[name])
+            raise fail(f"{option} {name}={value}: give {kind}, for example {name}={example}")
+        if kind == "a whole number" and value < (0 if name.endswith("_blocks") else 1):
+            raise fail(f"{option} {name}={value}: give a larger number")
+    return values
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int):
+        return "a whole number"
+    if isinstance(value, float):
+        return "a number"
+    if isinstance(value, tuple):
+        return f"a list of {len(value)}: " + ", ".join(map(_kind, value))
+    return "text"
 
 
 def _account(estimator: "AmortizedClusterer") -> dict[str, Any]:

@@ -22,7 +22,7 @@ def fit_alignment(X: np.ndarray, dim: int, spread: float) -> tuple[np.ndarray, n
     aligned = (X - origin) @ matrix
     deviation = np.sqrt(aligned.var(axis=0)[: min(n_columns, dim)].mean())
     # Rows that all coincide have no scale of their own.
-    tiny = np.finfo(np.float64).eps * max(1.0, float(np.abs(origin).max()))
+    tiny = np.finfo(np.float64).eps * float(np.abs(origin).max())
     return origin, matrix * (spread / deviation if deviation > tiny else 1.0)
 
 

@@ -65,6 +65,8 @@ def read_delimited(
         raise TableError(f"header={header!r} is none of 'auto', True, False")
     if sep is not None and len(sep) != 1 and sep != _BLANKS:
         raise TableError(rf"sep={sep!r} is neither one character nor '\s+' (runs of blanks)")
+    if len(decimal) != 1:
+        raise TableError(f"decimal={decimal!r} is not one character, such as ',' or '.'")
     with source.text(encoding) as handle:
         lines = list(itertools.islice(handle, _SAMPLE_LINES))
     sep = sep or detect_separator(lines)

@@ -121,7 +121,11 @@ class Source:
             )
 
 
-def format_of(name: str, supported: dict[str, str] = SUFFIXES) -> str:
+def format_of(
+    name: str,
+    supported: dict[str, str] = SUFFIXES,
+    advice: str = "name the file so, or say which with format=",
+) -> str:
     """Format that a file name, suffix or format name stands for.
 
     Examples
@@ -136,7 +140,7 @@ def format_of(name: str, supported: dict[str, str] = SUFFIXES) -> str:
     if suffix not in supported:
         raise TableError(
             f"{name!r} names no table format: supported are {', '.join(supported)} "
-            f"(text also with {', '.join(COMPRESSIONS)} after it); or say which with format="
+            f"(text also with {', '.join(COMPRESSIONS)} after it); {advice}"
         )
     return supported[suffix]
 

@@ -4,6 +4,9 @@
     attach_labels(frame, labels) -> DataFrame    the same rows in the same order, two columns more
     write_table(frame, destination)              whole or not at all
 
+``check_new_columns`` and ``check_destination`` refuse beforehand what the last two would refuse
+when the work is done.
+
 | format    | read | written | note                                                       |
 |-----------|------|---------|------------------------------------------------------------|
 | csv, tsv  | yes  | yes     | header and separator detected; gz, bz2, xz, zst unpacked   |
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from asterism.exceptions import MissingExtraError, TableError
+from asterism.exceptions import MissingExtraError, OutputError, TableError
 from asterism.io.delimited import duplicates, read_delimited
 from asterism.io.files import replacing
 from asterism.io.formats import WRITERS, read_array, read_arrow, read_jsonl
@@ -33,7 +36,14 @@ from asterism.io.sources import COMPRESSIONS, SUFFIXES, Source, format_of, pack,
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["as_frame", "attach_labels", "read_table", "write_table"]
+__all__ = [
+    "as_frame",
+    "attach_labels",
+    "check_destination",
+    "check_new_columns",
+    "read_table",
+    "write_table",
+]
 
 _WRITABLE = {suffix: name for suffix, name in SUFFIXES.items() if name != "npz"}
 
@@ -174,16 +184,7 @@ def attach_labels(
     1     1.6        1         0.75
     """
     frame = as_frame(frame)
-    for option, column in (
-        ("cluster_column", cluster_column),
-        ("probability_column", probability_column),
-    ):
-        if column in frame.columns:
-            raise TableError(
-                f"the table already has a column {column!r}: name the new one with {option}="
-            )
-    if cluster_column == probability_column:
-        raise TableError(f"cluster_column and probability_column are both {cluster_column!r}")
+    check_new_columns(frame, cluster_column, probability_column)
     if probability is None:
         probability = np.full(len(frame), np.nan)
     clusters, probabilities = np.asarray(labels), np.asarray(probability, dtype=np.float64)
@@ -195,6 +196,41 @@ def attach_labels(
     return frame.assign(
         **{cluster_column: clusters.astype(np.int64), probability_column: probabilities}
     )
+
+
+def check_new_columns(
+    frame: "pd.DataFrame", cluster_column: str = "cluster", probability_column: str = "probability"
+) -> None:
+    """Refuse names for the new columns that are empty, equal, or those of columns there are."""
+    for option, column in (
+        ("cluster_column", cluster_column),
+        ("probability_column", probability_column),
+    ):
+        if not column or not isinstance(column, str):
+            raise TableError(f"{option}={column!r} is no name: give a text that is not empty")
+        if column in frame.columns:
+            raise TableError(
+                f"the table already has a column {column!r}: name the new one with {option}="
+            )
+    if cluster_column == probability_column:
+        raise TableError(
+            f"cluster_column and probability_column are both {cluster_column!r}: give two names"
+        )
+
+
+def check_destination(
+    frame: "pd.DataFrame",
+    destination: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+) -> None:
+    """Refuse what :func:`write_table` could not do with a table of these columns."""
+    kind, path = _destination(destination, format)
+    if path is not None and path.is_dir():
+        raise OutputError(f"{path} is a directory: give the name of a file in it")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise OutputError(f"{path} cannot be written: there is no folder {path.parent}")
+    WRITERS[kind](frame.iloc[:1], io.BytesIO())
 
 
 def write_table(
@@ -225,24 +261,34 @@ def write_table(
     {"height": 1.8, "cluster": 0}
     """
     frame = as_frame(frame)
-    to_stdout = os.fspath(destination) == "-"
-    path = Path(destination).expanduser()
-    kind = format_of(format or ("csv" if to_stdout else path.name), _WRITABLE)
+    kind, path = _destination(destination, format)
     write = WRITERS[kind]
-    if to_stdout:
+    if path is None:
         buffer = io.BytesIO()
         write(frame, buffer)
         _print_bytes(buffer.getvalue())
         return
-    packed = path.suffix.lower() in COMPRESSIONS
-    if packed and kind not in ("csv", "tsv", "jsonl"):
-        raise TableError(f"{path}: {kind} is not packed again; leave out {path.suffix}")
     with replacing(path) as handle:
-        if packed:
+        if path.suffix.lower() in COMPRESSIONS:
             with pack(handle, path) as packer:
                 write(frame, packer)
         else:
             write(frame, handle)
+
+
+def _destination(
+    destination: str | os.PathLike[str], chosen: str | None
+) -> tuple[str, Path | None]:
+    """Format and path, which is None for standard output."""
+    to_stdout = os.fspath(destination) == "-"
+    path = Path(destination).expanduser()
+    name = chosen or ("csv" if to_stdout else path.name)
+    kind = format_of(name, _WRITABLE, "give the file one of these endings")
+    if to_stdout:
+        return kind, None
+    if path.suffix.lower() in COMPRESSIONS and kind not in ("csv", "tsv", "jsonl"):
+        raise TableError(f"{path}: {kind} is not packed again; leave out {path.suffix}")
+    return kind, path
 
 
 def _in_memory(source: Any) -> bool:

@@ -74,7 +74,9 @@ def read_card(path: str | Path) -> dict[str, Any]:
                 f"no weights card at {card_path}; {tensor_path.name} is there without it: put "
                 "both files in one folder"
             )
-        raise WeightsError(f"no weights at {tensor_path}, and no card beside it: check the path")
+        raise WeightsError(
+            f"no weights card at {card_path}, and no {tensor_path.name} beside it: check the path"
+        )
     try:
         card = json.loads(card_path.read_bytes())
     except ValueError as error:

@@ -16,7 +16,16 @@ import numpy as np
 import torch
 from sklearn.cluster import KMeans
 
-from asterism._validation import Integral, Interval, Real, StrOptions, at_least, check_rows, seeded
+from asterism._validation import (
+    Integral,
+    Interval,
+    LayerSizes,
+    Real,
+    StrOptions,
+    at_least,
+    check_rows,
+    seeded,
+)
 from asterism.base import DeepClusterer, EmbeddingMixin
 from asterism.functional.assignments import spherical_log_responsibilities
 from asterism.functional.scaling import SCALINGS, fit_scaling
@@ -38,7 +47,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
         Length of a code; None takes 10, or the number of columns if that is smaller.
     hidden_dims : sequence of int, default=(500, 500, 2000)
         Sizes of the encoder's hidden layers; the decoder mirrors them.
-    max_steps : int, default=8000
+    max_steps : int, default=3000
         Most optimiser steps of the autoencoder. What an embedding is worth depends on the number
         of steps, not of epochs, so the budget is quoted in steps.
     tol : float, default=0.01
@@ -91,7 +100,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
         **DeepClusterer._parameter_constraints,
         "n_clusters": [at_least(1)],
         "latent_dim": [at_least(1), None],
-        "hidden_dims": ["array-like"],
+        "hidden_dims": [LayerSizes()],
         "max_steps": [at_least(0)],
         "tol": [Interval(Real, 0, 1, closed="left")],
         "batch_size": [at_least(1)],
@@ -106,7 +115,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
         *,
         latent_dim: int | None = None,
         hidden_dims: Sequence[int] = (500, 500, 2000),
-        max_steps: int = 8000,
+        max_steps: int = 3000,
         tol: float = 0.01,
         batch_size: int = 256,
         lr: float = 1e-3,
@@ -154,7 +163,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
                 steps=self.max_steps,
                 lr=self.lr,
                 schedule="cosine",
-                warmup=min(0.5, 200 / max(self.max_steps, 1)),
+                warmup=min(0.1, 200 / max(self.max_steps, 1)),
                 log_every=log_every,
             ),
             seed=seed,

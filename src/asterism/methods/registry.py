@@ -3,6 +3,7 @@
 A row names a class without importing it, so that listing the methods costs nothing.
 """
 
+import difflib
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -99,7 +100,9 @@ def get_method(name: str) -> Method:
     'AutoKMeans'
     """
     if name not in _METHODS:
-        raise UnknownMethodError(f"no method is named {name!r}; known: {', '.join(_METHODS)}")
+        close = difflib.get_close_matches(name, _METHODS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise UnknownMethodError(f"no method is named {name!r}; {hint}known: {', '.join(_METHODS)}")
     return _METHODS[name]
 
 

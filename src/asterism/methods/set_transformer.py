@@ -131,16 +131,21 @@ class SetTransformerMixture(AmortizedClusterer):
     def _default_plan(self) -> TrainingPlan:
         return TrainingPlan(steps=50_000, lr=1e-3, schedule="drop", drop_at=0.7)
 
-    def _infer(self, batch: SetBatch) -> list[dict[str, np.ndarray]]:
-        capacity = int(self.architecture_["n_components"])
-        wanted = self.n_clusters or capacity
+    def _check_set(self, X: np.ndarray) -> None:
+        capacity, wanted = int(self.architecture_["n_components"]), self.n_clusters
+        if wanted is None:
+            return
         if wanted > capacity:
             raise DataError(
                 f"n_clusters={wanted}, but the weights {str(self.weights)!r} were trained for "
                 f"{capacity}: ask for at most {capacity}, or train your own with "
                 f"SetTransformerMixture(n_clusters={wanted}).pretrain()"
             )
-        check_rows(int(batch.sizes.min()), wanted)
+        check_rows(len(X), wanted)
+
+    def _infer(self, batch: SetBatch) -> list[dict[str, np.ndarray]]:
+        capacity = int(self.architecture_["n_components"])
+        wanted = self.n_clusters or capacity
         mixture = Mixture(*(part.cpu() for part in self.module_(batch.x, batch.keep)))
         batch = batch.to("cpu")  # the rest is small, and some accelerators lack double precision
         if wanted < capacity:

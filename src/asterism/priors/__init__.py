@@ -2,5 +2,6 @@
 
 from asterism.functional.sets import DatasetPrior, SetBatch
 from asterism.priors.mixtures import GaussianMixturePrior
+from asterism.priors.tabular import TabularPrior
 
-__all__ = ["DatasetPrior", "GaussianMixturePrior", "SetBatch"]
+__all__ = ["DatasetPrior", "GaussianMixturePrior", "SetBatch", "TabularPrior"]

@@ -40,9 +40,15 @@ class GaussianMixturePrior:
     concentration: float = 1.0
 
     def __post_init__(self) -> None:
-        low, high = self.n_points
-        if not 1 <= low <= high:
-            raise ValueError(f"n_points={self.n_points} must be (lowest, highest), 1 at the least")
+        ends = self.n_points if isinstance(self.n_points, tuple | list) else ()
+        whole = len(ends) == 2 and all(isinstance(end, int) for end in ends)
+        if not whole or not 1 <= ends[0] <= ends[1]:
+            raise ValueError(
+                f"n_points={self.n_points} must be (lowest, highest), two integers, 1 at the least"
+            )
+        for name in ("n_clusters", "dim"):
+            if not isinstance(getattr(self, name), int):
+                raise TypeError(f"{name}={getattr(self, name)} must be an integer")
         for name in ("n_clusters", "dim", "box", "scale", "concentration"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}={getattr(self, name)} must be positive")

@@ -85,10 +85,21 @@ class TrainingPlan:
     workers: int = 0
 
     def __post_init__(self) -> None:
-        if self.steps < 0:
-            raise ValueError(f"steps={self.steps} must not be negative")
-        if self.ema is not None and not 0 < self.ema < 1:
-            raise ValueError(f"ema={self.ema} must lie between 0 and 1")
+        wrong = {
+            "steps": self.steps < 0,
+            "lr": not self.lr > 0,
+            "weight_decay": self.weight_decay < 0,
+            "warmup": not 0 <= self.warmup < 1,
+            "drop_at": not 0 < self.drop_at <= 1,
+            "max_seconds": self.max_seconds is not None and not self.max_seconds > 0,
+            "clip": self.clip is not None and not self.clip > 0,
+            "ema": self.ema is not None and not 0 < self.ema < 1,
+            "shards": self.shards is not None and self.shards < 1,
+            "log_every": self.log_every < 1,
+            "workers": self.workers < 0,
+        }
+        for name in (name for name, is_wrong in wrong.items() if is_wrong):
+            raise ValueError(f"{name}={getattr(self, name)} is out of range: see TrainingPlan")
         rate_factor(self.schedule, 0.0)  # refuses an unknown schedule before any work
 
 

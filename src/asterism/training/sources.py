@@ -37,17 +37,29 @@ def derive_seed(*parts: int) -> int:
 
 
 class PriorSource:
-    """Fresh data sets from a prior; ``batch_size`` data sets a batch."""
+    """Fresh data sets from a prior, ``batch_size`` a batch.
 
-    def __init__(self, prior: DatasetPrior, batch_size: int, seed: int) -> None:
+    ``prepare(batch)`` turns a batch into what the network reads, where that is work better done by
+    the background workers.
+    """
+
+    def __init__(
+        self,
+        prior: DatasetPrior,
+        batch_size: int,
+        seed: int,
+        prepare: Callable[[SetBatch], Any] | None = None,
+    ) -> None:
         self.prior = prior
         self.batch_size = batch_size
         self.seed = seed
+        self.prepare = prepare
 
-    def __call__(self, index: int) -> SetBatch:
+    def __call__(self, index: int) -> Any:
         """Draw the batch that belongs to this index."""
         generator = torch.Generator().manual_seed(derive_seed(DATA, self.seed, index))
-        return self.prior.sample(self.batch_size, generator)
+        batch = self.prior.sample(self.batch_size, generator)
+        return batch if self.prepare is None else self.prepare(batch)
 
 
 class ArraySource:

@@ -230,8 +230,9 @@ def quietly(model: GaussianMixture, X: np.ndarray) -> GaussianMixture:
     """Fit without the warning that a candidate had not converged: it competes all the same.
 
     Where ``reg_covar`` is too small, in the units of ``X``, to keep a covariance from collapsing,
-    the fit is repeated with that fraction of the mean variance of the columns. On numpy arrays,
-    whatever array type the user has scikit-learn dispatch on.
+    the fit is repeated with that fraction of the mean variance of the columns; the variational
+    prior, the covariance of all rows, needs it too when columns depend on each other. On numpy
+    arrays, whatever array type the user has scikit-learn dispatch on.
     """
     with warnings.catch_warnings(), config_context(array_api_dispatch=False):
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -241,4 +242,8 @@ def quietly(model: GaussianMixture, X: np.ndarray) -> GaussianMixture:
             if "ill-defined empirical covariance" not in str(error):
                 raise
             fraction = max(model.reg_covar, _SMALLEST_FRACTION)
-            return model.set_params(reg_covar=fraction * X.var(axis=0).mean()).fit(X)
+            floor = max(model.reg_covar, fraction * float(X.var(axis=0).mean()))
+            if isinstance(model, BayesianGaussianMixture):
+                prior = np.atleast_2d(np.cov(X.T)) + floor * np.eye(X.shape[1])
+                model.set_params(covariance_prior=prior)
+            return model.set_params(reg_covar=floor).fit(X)

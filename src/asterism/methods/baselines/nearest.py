@@ -37,7 +37,12 @@ class NearestRowClusterer(Clusterer):
         if self.max_rows is not None and len(X) > self.max_rows:
             rows = np.sort(np.random.RandomState(seed).choice(len(X), self.max_rows, replace=False))
         self.context_rows_ = X[rows]
-        self.context_labels_ = self._partition(self.context_rows_, seed).astype(np.int64)
+        labels = self._partition(self.context_rows_, seed).astype(np.int64)
+        # A method may part equal rows, which no rule for new rows can: the first one decides.
+        _, first, same = np.unique(
+            self.context_rows_, axis=0, return_index=True, return_inverse=True
+        )
+        self.context_labels_ = labels[first][same.ravel()]
 
     def _fitted_labels(self, X: np.ndarray) -> np.ndarray:
         if len(X) == len(self.context_rows_):

@@ -20,6 +20,9 @@ SAMPLE = 2000
 _ZERO = 1e-9
 """An eigenvalue below this is zero but for rounding."""
 
+_SMALL = 0.002
+"""Gaps below this are not taken for relatively large: pieces joined by a thread are pieces."""
+
 Fitted = TypeVar("Fitted")
 
 
@@ -68,5 +71,5 @@ def largest_gap(eigenvalues: np.ndarray) -> int:
     values = np.maximum(eigenvalues, 0.0)
     if len(values) < 3 or values[-1] < _ZERO:
         return len(values) - 1
-    gaps = np.diff(values) / np.maximum(values[1:], _ZERO)
+    gaps = np.diff(values) / np.maximum(values[1:], _SMALL)
     return int(gaps[1:].argmax()) + 2

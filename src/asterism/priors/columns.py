@@ -1,0 +1,97 @@
+"""What happens to a cloud of points before it is a table: warps, noise, rounding, categories, gaps.
+
+Every step takes and returns (N, D) columns; ``chance`` is the only source of randomness.
+"""
+
+import numpy as np
+
+__all__ = ["add_noise_columns", "as_table", "warp"]
+
+
+def warp(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    """Bend space by two random residual layers, the same for all clusters."""
+    dim = x.shape[1]
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-9)
+    strength = chance.uniform(0.2, 0.9)
+    for _ in range(2):
+        weights = chance.standard_normal((dim, dim)) / np.sqrt(dim)
+        shift = chance.standard_normal(dim)
+        hidden = x @ weights + shift
+        bent = np.tanh(hidden) if chance.random() < 0.7 else np.maximum(hidden, 0)
+        x = x + strength * bent @ (chance.standard_normal((dim, dim)) / np.sqrt(dim))
+    return x
+
+
+def add_noise_columns(x: np.ndarray, n_noise: int, chance: np.random.Generator) -> np.ndarray:
+    """Columns that know nothing of the clusters, of some usual distributions."""
+    n = len(x)
+    kinds = chance.integers(4, size=n_noise)
+    noise = np.empty((n, n_noise))
+    for j, kind in enumerate(kinds):
+        if kind == 0:
+            noise[:, j] = chance.standard_normal(n)
+        elif kind == 1:
+            noise[:, j] = chance.random(n)
+        elif kind == 2:
+            noise[:, j] = np.exp(chance.standard_normal(n))
+        else:
+            noise[:, j] = chance.integers(chance.integers(2, 9), size=n)
+    # Of the size of the columns that matter, or they would vanish in distances that are not scaled.
+    typical = float(np.median(x.std(axis=0))) or 1.0
+    noise = (noise - noise.mean(axis=0)) / np.maximum(noise.std(axis=0), 1e-9) * typical
+    return np.concatenate([x, noise], axis=1)
+
+
+def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    """Turn columns into what tables hold, then encode them as the library's encoder would."""
+    x = x.copy()
+    n, dim = x.shape
+    if chance.random() < 0.2:  # skewed columns: incomes, counts, concentrations
+        for j in np.flatnonzero(chance.random(dim) < 0.4):
+            scaled = (x[:, j] - x[:, j].mean()) / max(float(x[:, j].std()), 1e-9)
+            x[:, j] = np.exp(chance.uniform(0.3, 1.0) * scaled)
+    if chance.random() < 0.2:  # rounding, of some columns or of all
+        some = chance.random(dim) < (1.0 if chance.random() < 0.4 else 0.5)
+        for j in np.flatnonzero(some):
+            step = max(float(x[:, j].std()), 1e-9) * chance.choice([0.05, 0.2, 0.5, 1.0])
+            x[:, j] = np.round(x[:, j] / step) * step
+    flags = []
+    if chance.random() < 0.12:  # missing cells: median, and a flag
+        rate = chance.uniform(0.02, 0.3)
+        for j in np.flatnonzero(chance.random(dim) < 0.5):
+            gone = np.asarray(chance.random(n) < rate)
+            if 0 < gone.sum() < n - 1:
+                x[gone, j] = np.median(x[~gone, j])
+                flags.append(gone.astype(float))
+    encoded = [_standardise(x, chance)]
+    if chance.random() < 0.15:  # categories that go with the clusters, more or less
+        encoded += _categories(labels, chance)
+        if chance.random() < 0.25 and dim > 1:
+            encoded[0] = encoded[0][:, : max(1, dim // 3)]
+    if flags:
+        encoded.append(np.stack(flags, axis=1))
+    return np.concatenate(encoded, axis=1)
+
+
+def _standardise(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    """Columns of unit deviation, as the encoder makes them, or one scale for all, as plain data."""
+    centred = x - x.mean(axis=0)
+    deviation = centred.std(axis=0)
+    if chance.random() < 0.7:
+        return centred / np.where(deviation > 1e-9, deviation, 1.0)
+    return centred / max(float(np.sqrt(np.mean(deviation**2))), 1e-9)
+
+
+def _categories(labels: np.ndarray, chance: np.random.Generator) -> list[np.ndarray]:
+    """One-hot columns whose frequencies depend on the cluster."""
+    n_clusters = int(labels.max()) + 1
+    columns = []
+    for _ in range(int(chance.integers(1, 9))):
+        levels = int(chance.integers(2, 9))
+        sharpness = chance.choice([0.15, 0.5, 1.5])
+        table = chance.dirichlet(np.full(levels, sharpness), size=n_clusters + 1)
+        heaped = np.cumsum(table[labels], axis=1)  # noise rows, −1, have a row of their own
+        value = (chance.random((len(labels), 1)) > heaped).sum(axis=1).clip(max=levels - 1)
+        one_hot = np.eye(levels)[value] / np.sqrt(2)
+        columns.append(one_hot[:, one_hot.std(axis=0) > 0])
+    return [column for column in columns if column.shape[1]]

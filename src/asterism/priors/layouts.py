@@ -1,0 +1,213 @@
+"""How clusters lie to each other: scattered with a chosen overlap, in families, or wound up.
+
+    layout(sizes, dim, separation, chance) -> x (N, dim), labels (N,)
+
+``separation`` is what decides how hard a data set is, and it is drawn before anything else: the
+distance between neighbouring clusters in units of their standard deviation along the line that
+joins them (two equal Gaussians at separation δ overlap with a Bayes error of Φ(−δ/2)), whatever the
+number of dimensions and of clusters. For clusters wound around each other it is the gap in units of
+their thickness.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from asterism.priors.shapes import draw_shape, random_directions, random_rotation
+
+__all__ = ["families", "scattered", "wound"]
+
+Layout = tuple[np.ndarray, np.ndarray]
+
+
+def scattered(
+    sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator
+) -> Layout:
+    """Clusters of random shapes, each at about ``separation`` from its nearest neighbour."""
+    parts = _clusters(len(sizes), sizes, dim, chance)
+    moments = np.stack([np.atleast_2d(np.cov(part.T)) for part in parts])
+    evenness = chance.uniform(0.0, 0.8)
+    plane = _plane(dim, chance)
+    centers = place(moments, separation, evenness, plane, chance)
+    return _assemble([part + center for part, center in zip(parts, centers, strict=True)])
+
+
+def families(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator) -> Layout:
+    """Clusters in groups: close within a group, the groups further apart.
+
+    The labels are those of the clusters or those of the groups, with equal chance: from the rows
+    alone neither is wrong, and the posterior should say so.
+    """
+    n_groups = int(chance.integers(2, max(3, len(sizes) // 2 + 1)))
+    group = np.sort(chance.integers(n_groups, size=len(sizes)))
+    parts = _clusters(len(sizes), sizes, dim, chance)
+    members = []
+    for number in np.unique(group):
+        rows = np.flatnonzero(group == number)
+        moments = np.stack([np.atleast_2d(np.cov(parts[k].T)) for k in rows])
+        centers = place(moments, separation, 0.2, _plane(dim, chance), chance)
+        members.append([parts[k] + center for k, center in zip(rows, centers, strict=True)])
+    moments = np.stack([np.atleast_2d(np.cov(np.concatenate(each).T)) for each in members])
+    ratio = chance.uniform(1.2, 3.0)
+    centers = place(moments, 4.0 * ratio, 0.3, _plane(dim, chance), chance)
+    moved = [
+        [part - np.concatenate(each).mean(axis=0) + center for part in each]
+        for each, center in zip(members, centers, strict=True)
+    ]
+    if chance.random() < 0.5:
+        return _assemble([np.concatenate(each) for each in moved])
+    return _assemble([part for each in moved for part in each])
+
+
+def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator) -> Layout:
+    """Shells, spirals, interlocked arcs, waves or a blob in a ring: no straight cut parts them."""
+    kinds: list[Callable[..., list[np.ndarray]]]
+    kinds = [partial(_shells, dim=min(dim, 3)), _spirals, _arcs, _waves, _blob_in_ring]
+    make = kinds[int(chance.integers(len(kinds)))]
+    thickness = 1.0 / separation
+    parts = make(sizes, thickness, chance)
+    flat = np.concatenate(parts)
+    x = thickness * chance.uniform(0.2, 1.0) * chance.standard_normal((len(flat), dim))
+    x[:, : flat.shape[1]] = flat
+    labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return x @ random_rotation(dim, chance).T, labels
+
+
+def place(
+    moments: np.ndarray,
+    separation: float,
+    evenness: float,
+    plane: np.ndarray,
+    chance: np.random.Generator,
+    n_candidates: int = 32,
+) -> np.ndarray:
+    """Centres (K, dim) for clusters of covariances (K, dim, dim).
+
+    Each cluster is put next to a random one of those already there, at ``separation`` or somewhat
+    more along a random direction of ``plane`` (m, dim), and not nearer than that to any other.
+    """
+    n_clusters, dim = moments.shape[:2]
+    centers = np.zeros((n_clusters, dim))
+    for k in range(1, n_clusters):
+        reach = 1.0
+        for _ in range(8):
+            parents = chance.integers(k, size=n_candidates)
+            directions = random_directions(n_candidates, len(plane), chance) @ plane
+            width = _width(directions, moments[parents], moments[k])
+            further = 1 + chance.exponential(evenness + 1e-9, n_candidates)
+            tried = centers[parents] + directions * (reach * separation * further * width)[:, None]
+            nearest = _separations(tried, centers[:k], moments[:k], moments[k]).min(axis=1)
+            if nearest.max() >= 0.9 * separation:
+                break
+            reach *= 1.35
+        # Of those that are far enough the nearest: neighbours, not a dust of far-off clusters.
+        good = np.where(nearest >= 0.9 * separation, nearest, np.inf)
+        best = int(good.argmin() if np.isfinite(good).any() else nearest.argmax())
+        centers[k] = tried[best]
+    return centers
+
+
+def _width(directions: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Pooled standard deviation of pairs of clusters along unit directions (..., dim)."""
+    variance = np.einsum("...i,...ij,...j->...", directions, (first + second) / 2, directions)
+    return np.sqrt(np.maximum(variance, 1e-12))
+
+
+def _separations(
+    tried: np.ndarray, centers: np.ndarray, moments: np.ndarray, own: np.ndarray
+) -> np.ndarray:
+    """Separation (C, k) of candidate places from the clusters already placed."""
+    offset = tried[:, None] - centers[None]
+    distance = np.maximum(np.linalg.norm(offset, axis=-1), 1e-12)
+    width = _width(offset / distance[..., None], moments[None], own)
+    return distance / width
+
+
+def _clusters(
+    n_clusters: int, sizes: np.ndarray, dim: int, chance: np.random.Generator
+) -> list[np.ndarray]:
+    """One cloud a cluster: all of one kind or of several, of equal size or not."""
+    shared = draw_shape(dim, chance) if chance.random() < 0.6 else None
+    spread = chance.uniform(0.0, 0.7) if chance.random() < 0.5 else 0.0
+    parts = []
+    for k in range(n_clusters):
+        shape = shared or draw_shape(dim, chance)
+        # A few rows more than asked for, so that a covariance can always be taken.
+        part = shape(max(int(sizes[k]), dim + 2, 5), dim, chance)
+        parts.append(part * np.exp(spread * chance.standard_normal()))
+    return [
+        part[: int(size)] if size > 1 else part[:2] for part, size in zip(parts, sizes, strict=True)
+    ]
+
+
+def _plane(dim: int, chance: np.random.Generator) -> np.ndarray:
+    """Basis (m, dim) of a random subspace in which the centres lie."""
+    m = dim if chance.random() < 0.5 else int(chance.integers(1, dim + 1))
+    return random_rotation(dim, chance)[:m]
+
+
+def _assemble(parts: list[np.ndarray]) -> Layout:
+    labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return np.concatenate(parts), labels
+
+
+# --- wound up: lists of (n_k, 2 or 3) with a gap of one and noise of the given thickness ----------
+
+
+def _shells(
+    sizes: np.ndarray, thickness: float, chance: np.random.Generator, dim: int
+) -> list[np.ndarray]:
+    first = chance.uniform(0.0, 1.5)
+    return [
+        random_directions(int(n), dim, chance)
+        * (first + k + thickness * chance.standard_normal((int(n), 1)))
+        for k, n in enumerate(sizes)
+    ]
+
+
+def _spirals(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
+    arms = len(sizes)
+    turns = chance.uniform(0.6, 1.6)
+    parts = []
+    for k, n in enumerate(sizes):
+        t = np.sqrt(chance.uniform(0.05, 1.0, int(n))) * turns
+        angle = 2 * np.pi * (t + k / arms)
+        radius = arms * t  # the gap between neighbouring arms is one
+        curve = np.c_[radius * np.cos(angle), radius * np.sin(angle)]
+        parts.append(curve + thickness * chance.standard_normal(curve.shape))
+    return parts
+
+
+def _arcs(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
+    depth = chance.uniform(0.2, 0.6)
+    parts = []
+    for k, n in enumerate(sizes):
+        angle = np.pi * chance.random(int(n))
+        flip = 1 if k % 2 == 0 else -1
+        curve = 2 * np.c_[np.cos(angle) + k, flip * np.sin(angle) + (k % 2) * depth]
+        parts.append(curve + thickness * chance.standard_normal(curve.shape))
+    return parts
+
+
+def _waves(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
+    height, pace = chance.uniform(0.0, 2.0), chance.uniform(0.3, 1.2)
+    parts = []
+    for k, n in enumerate(sizes):
+        t = chance.uniform(-4, 4, int(n))
+        curve = np.c_[t, height * np.sin(pace * t) + k]
+        parts.append(curve + thickness * chance.standard_normal(curve.shape))
+    return parts
+
+
+def _blob_in_ring(
+    sizes: np.ndarray, thickness: float, chance: np.random.Generator
+) -> list[np.ndarray]:
+    radius = chance.uniform(0.4, 1.2)
+    inner = radius * chance.standard_normal((int(sizes[0]), 2)) / 2
+    parts = [inner]
+    for k, n in enumerate(sizes[1:]):
+        angle = 2 * np.pi * chance.random(int(n))
+        distance = radius + 1 + k + thickness * chance.standard_normal(int(n))
+        parts.append(distance[:, None] * np.c_[np.cos(angle), np.sin(angle)])
+    return parts

@@ -1,0 +1,314 @@
+"""The command line does what it says: tables in and out, models, pictures, training."""
+
+# ruff: noqa: F811 (a fixture is imported, and named again by every test that uses it)
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import asterism
+from asterism.cli.app import _run
+from asterism.io import read_table, write_table
+from asterism.methods.registry import methods
+from command_line import process, succeed, table  # noqa: F401
+
+# --- cluster --------------------------------------------------------------------------------------
+
+
+def test_cluster_writes_the_table_with_two_more_columns(table, capfd):
+    out, err = succeed(capfd, "cluster", "t.csv", "--drop", "kind")
+    labelled = pd.read_csv("t.clusters.csv")
+    pd.testing.assert_frame_equal(labelled[table.columns], table)
+    assert labelled.columns.tolist()[3:] == ["cluster", "probability"]
+    assert labelled.groupby("cluster")["kind"].agg(
+        ["first", "nunique", "size"]
+    ).values.tolist() == [
+        ["a", 1, 30],
+        ["b", 1, 20],
+        ["c", 1, 10],
+    ]
+    assert labelled["probability"].between(0.5, 1).all()
+    assert out == ""
+    assert re.match(r"3 clusters of 60 rows by kmeans \(\d+\.\d s\): sizes 30, 20, 10\n", err)
+    assert "note: 'kind' left out: as asked\n" in err
+    assert err.endswith("table: t.clusters.csv\n")
+
+
+def test_cluster_compares_with_known_labels(table, capfd):
+    _, err = succeed(capfd, "cluster", "t.csv", "--label", "kind")
+    assert "agreement with the labels: ACC 1.000, NMI 1.000, ARI 1.000\n" in err
+
+
+def test_quiet_is_silent_even_when_there_is_something_to_warn_of(table, capfd):
+    table.assign(row=range(60)).to_csv("numbered.csv", index=False)
+    assert succeed(capfd, "cluster", "numbered.csv", "-q") == ("", "")
+    assert succeed(capfd, "cluster", "numbered.csv", "--quiet", "-v") == ("", "")
+    _, err = succeed(capfd, "cluster", "numbered.csv")
+    assert err.splitlines()[0] == (
+        "asterism: warning: column 'row' merely counts the rows; if it is an identifier, leave it "
+        "out with --id row or --drop row"
+    )
+
+
+def test_json_is_complete(table, capfd):
+    arguments = ["cluster", "t.csv", "--label", "kind", "--json", "--seed", "3"]
+    arguments += ["--report", "r.html", "--plot", "p.svg", "--save", "m", "-o", "o.csv"]
+    out, err = succeed(capfd, *arguments)
+    facts = json.loads(out)
+    assert err == ""
+    assert facts["method"] == "kmeans"
+    assert (facts["n_rows"], facts["n_features"], facts["n_clusters"]) == (60, 2, 3)
+    assert (facts["sizes"], facts["noise"]) == ([30, 20, 10], 0)
+    assert 0.9 < facts["mean_probability"] <= 1
+    assert {"acc", "nmi", "ari"} <= set(facts["scores"])
+    assert facts["scores"]["ari"] == 1
+    assert facts["seconds"] > 0
+    assert any("scaled" in note for note in facts["notes"])
+    assert facts["written"] == {
+        "table": "o.csv",
+        "model": "m.safetensors",
+        "plot": "p.svg",
+        "report": "r.html",
+    }
+
+
+def test_report_plot_and_model_are_written(table, capfd, tmp_path):
+    arguments = ["cluster", "t.csv", "--report", "r.html", "--plot", "p.png", "--save", "m"]
+    _, err = succeed(capfd, *arguments)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "r.html").read_text()
+    assert "Clusters of t.csv" in page
+    assert "</html>" in page
+    card = json.loads((tmp_path / "m.json").read_text())
+    assert card["method"] == "AutoKMeans"
+    assert card["command"].startswith("asterism ")
+    assert err.endswith("model: m.safetensors\nplot: p.png\nreport: r.html\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "m.json",
+        "m.safetensors",
+        "p.png",
+        "r.html",
+        "t.clusters.csv",
+        "t.csv",
+    ]
+
+
+@pytest.mark.parametrize(
+    "ending", [".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet", ".feather", ".npy"]
+)
+def test_every_format_makes_the_round_trip(table, capfd, ending):
+    numbers = table.drop(columns="kind")
+    write_table(numbers, f"in{ending}")
+    succeed(capfd, "cluster", f"in{ending}", "-o", f"out{ending}", "-k", "3", "-q")
+    labelled = read_table(f"out{ending}")
+    np.testing.assert_allclose(labelled.iloc[:, :2], numbers)
+    assert np.bincount(labelled.iloc[:, 2].astype(int)).tolist() == [30, 20, 10]
+
+
+def test_an_archive_of_arrays_needs_a_key(table, capfd):
+    np.savez("many.npz", a=table[["height", "weight"]], b=np.eye(3))
+    succeed(capfd, "cluster", "many.npz", "--key", "a", "-q")
+    assert pd.read_csv("many.clusters.csv").columns.tolist()[:2] == ["x0", "x1"]
+
+
+def test_text_tables_of_other_lands(table, capfd):
+    table.to_csv("t.txt", sep=";", decimal=",", index=False, header=False, encoding="utf-16")
+    arguments = ["--sep", ";", "--decimal", ",", "--header", "no", "--encoding", "utf-16"]
+    out, _ = succeed(capfd, "cluster", "t.txt", *arguments, "--drop", "x2", "--json")
+    assert json.loads(out)["sizes"] == [30, 20, 10]
+
+
+@pytest.mark.parametrize("method", [method for method in methods() if not method.soft])
+def test_hard_methods_leave_the_probability_empty(table, capfd, method):
+    out, _ = succeed(capfd, "cluster", "t.csv", "-m", method.name, "--drop", "kind", "--json")
+    assert json.loads(out)["mean_probability"] is None
+    assert sum(json.loads(out)["sizes"]) == 60
+    assert pd.read_csv("t.clusters.csv")["probability"].isna().all()
+
+
+def test_noise_is_counted_apart(table, capfd):
+    odd = pd.concat([table, pd.DataFrame({"height": [50], "weight": [50], "kind": ["a"]})])
+    odd.to_csv("odd.csv", index=False)
+    arguments = ["-m", "hdbscan", "--set", "noise=keep", "--drop", "kind"]
+    out, _ = succeed(capfd, "cluster", "odd.csv", *arguments, "--json")
+    facts = json.loads(out)
+    assert facts["noise"] >= 1
+    assert sum(facts["sizes"]) + facts["noise"] == 61
+    _, err = succeed(capfd, "cluster", "odd.csv", *arguments)
+    assert f"noise {facts['noise']}\n" in err
+
+
+def test_same_seed_same_clusters(table, capfd, tmp_path):
+    arguments = ["cluster", "t.csv", "-m", "ae-kmeans", "-k", "5", "-q"]
+    arguments += ["--set", "hidden_dims=[8]", "--set", "max_steps=20", "--set", "n_init=1"]
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        succeed(capfd, *arguments, "--seed", seed, "-o", f"{name}.csv")
+    a, b, c = ((tmp_path / f"{name}.csv").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_parameters_of_the_method(table, capfd):
+    out, _ = succeed(capfd, "cluster", "t.csv", "--set", "n_clusters=2", "--json")
+    assert json.loads(out)["n_clusters"] == 2
+    few = ["--set", "hidden_dims=[8]", "--set", "max_steps=3", "--set", "scaling=minmax"]
+    succeed(capfd, "cluster", "t.csv", "-m", "ae-kmeans", "-k", "2", *few, "--save", "m", "-q")
+    estimator = asterism.load("m")
+    assert (estimator.scaling, estimator.max_steps, estimator.hidden_dims) == ("minmax", 3, [8])
+
+
+def test_classical_methods_do_not_mind_the_processor_or_progress(table, capfd):
+    succeed(capfd, "cluster", "t.csv", "--device", "cpu", "--verbose", "-q")
+
+
+# --- pipes ----------------------------------------------------------------------------------------
+
+
+def test_standard_input_to_standard_output(table, tmp_path):
+    done = process("cluster", "-", "--drop", "kind", stdin=(tmp_path / "t.csv").read_bytes())
+    assert done.returncode == 0, done.stderr
+    labelled = pd.read_csv(io.BytesIO(done.stdout))
+    assert labelled["cluster"].value_counts().tolist() == [30, 20, 10]
+    assert done.stderr.startswith(b"3 clusters of 60 rows")
+    assert b"table:" not in done.stderr
+
+
+def test_pipes_in_process(table, capfd, monkeypatch):
+    text = "\n".join(json.dumps(row) for row in table.to_dict(orient="records"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    out, err = succeed(capfd, "cluster", "-", "-k", "3", "-q")
+    assert len(pd.read_csv(io.StringIO(out))) == 60
+    assert err == ""
+
+
+def test_a_reader_that_has_enough_is_no_error(table):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "asterism", "cluster", "t.csv", "-k", "2", "-o", "-", "-q"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        env=dict(os.environ, OMP_NUM_THREADS="1"),
+        timeout=120,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# --- predict --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["kmeans", "gmm", "hdbscan", "set-transformer"])
+def test_predict_reproduces_the_clusters_of_training(table, capfd, tmp_path, method):
+    succeed(capfd, "cluster", "t.csv", "-m", method, "--save", "m", "-o", "fit.csv", "-q")
+    _, err = succeed(capfd, "predict", "m", "t.csv", "-o", "again.csv")
+    assert (tmp_path / "fit.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
+    assert err.startswith("60 rows assigned: sizes ")
+    assert err.endswith("table: again.csv\n")
+
+
+def test_predict_counts_and_is_quiet(table, capfd):
+    succeed(capfd, "cluster", "t.csv", "-k", "3", "--drop", "kind", "--save", "m", "-q")
+    table[table["kind"] == "b"].drop(columns="kind").to_csv("b.csv", index=False)
+    out, err = succeed(capfd, "predict", "m.safetensors", "b.csv", "--json")
+    assert json.loads(out) == {
+        "n_rows": 20,
+        "sizes": [0, 20, 0],
+        "noise": 0,
+        "written": {"table": "b.clusters.csv"},
+    }
+    assert err == ""
+    assert succeed(capfd, "predict", "m", "b.csv", "-q") == ("", "")
+    out, err = succeed(capfd, "predict", "m", "b.csv", "-o", "-")
+    assert pd.read_csv(io.StringIO(out))["cluster"].tolist() == [1] * 20
+
+
+# --- train ----------------------------------------------------------------------------------------
+
+TINY = ["--set", "width=16", "--set", "heads=2", "--set", "n_inducing=4"]
+TINY += ["--prior", "n_points=[20,30]", "--batch-size", "4", "-k", "3"]
+
+
+def test_train_resume_and_use_the_weights(table, capfd, tmp_path):
+    command = ["train", "set-transformer", "-o", "w", "--steps", "5", *TINY]
+    _, err = succeed(capfd, *command)
+    assert err.endswith("weights: w.safetensors\n")
+    first = (tmp_path / "w.safetensors").read_bytes()
+    card = json.loads((tmp_path / "w.json").read_text())
+    assert card["training"]["steps"] == 5
+    assert card["state"]["architecture_"]["n_components"] == 3
+    assert (tmp_path / "w.run" / "checkpoint.pt").exists()
+    assert succeed(capfd, *command, "-q") == ("", "")
+    assert (tmp_path / "w.safetensors").read_bytes() == first
+
+    use = ["cluster", "t.csv", "-m", "set-transformer", "--set", "weights=./w.safetensors"]
+    out, _ = succeed(capfd, *use, "--json")
+    assert json.loads(out)["n_clusters"] <= 3
+    succeed(capfd, "plot", "history", "w.run", "-o", "history.png", "-q")
+    assert (tmp_path / "history.png").exists()
+
+
+def test_a_run_of_other_settings_is_not_resumed(table, capfd):
+    succeed(capfd, "train", "set-transformer", "-o", "w", "--steps", "2", *TINY, "-q")
+    code = _run(["train", "set-transformer", "-o", "w", "--steps", "3", *TINY, "-q"])
+    assert code == 2
+    assert "holds a run with steps=2, not 3: resume with the same" in capfd.readouterr().err
+
+
+def test_an_interrupted_training_says_how_to_go_on(table, capfd, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt("stopped after step 2; run again to resume from w.run")
+
+    monkeypatch.setattr("asterism.base.amortized.train", interrupted)
+    assert _run(["train", "set-transformer", "-o", "w", "--steps", "5", *TINY]) == 130
+    err = capfd.readouterr().err
+    assert err.strip() == "asterism: error: stopped after step 2; run again to resume from w.run"
+
+
+# --- plot, methods, version -----------------------------------------------------------------------
+
+
+def test_plots_of_a_labelled_table(table, capfd, tmp_path):
+    succeed(capfd, "cluster", "t.csv", "-q")
+    _, err = succeed(capfd, "plot", "clusters", "t.clusters.csv", "--drop", "kind")
+    assert err == "plot: clusters.png\n"
+    arguments = ["plot", "confusion", "t.clusters.csv", "--label", "kind", "-o", "c.svg", "-q"]
+    assert succeed(capfd, *arguments) == ("", "")
+    assert (tmp_path / "clusters.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "c.svg").read_text()
+
+
+def test_a_plot_of_hard_clusters(table, capfd, tmp_path):
+    succeed(capfd, "cluster", "t.csv", "-m", "hdbscan", "-q")
+    succeed(capfd, "plot", "clusters", "t.clusters.csv", "-o", "c.pdf")
+    assert (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_methods_lists_the_registry(capfd):
+    out, _ = succeed(capfd, "methods")
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[1 : len(methods()) + 1]] == [
+        method.name for method in methods()
+    ]
+    assert lines[-1].startswith("The default is kmeans")
+    rows = json.loads(succeed(capfd, "methods", "--json")[0])
+    assert [row["name"] for row in rows] == [method.name for method in methods()]
+    assert {"family", "needs_k", "takes_k", "soft", "summary"} <= set(rows[0])
+
+
+def test_version(capfd):
+    assert succeed(capfd, "version") == (asterism.__version__ + "\n", "")
+    facts = json.loads(succeed(capfd, "version", "--json")[0])
+    assert facts["asterism"] == asterism.__version__
+    assert {"python", "torch", "scikit-learn", "numpy"} <= set(facts)
+
+
+def test_python_dash_m():
+    done = process("version")
+    assert (done.returncode, done.stdout.decode().strip()) == (0, asterism.__version__)

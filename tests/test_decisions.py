@@ -1,0 +1,94 @@
+"""Partitions chosen from pair probabilities."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score, mutual_info_score
+
+from asterism.functional.decisions import (
+    choose_partition,
+    expected_ari,
+    expected_vi,
+    refine_partition,
+)
+
+
+def together(labels):
+    labels = np.asarray(labels)
+    return (labels[:, None] == labels[None]).astype(float)
+
+
+def blurred(labels, sure=0.9, seed=0):
+    """Pair probabilities of somebody who is rather sure of these labels."""
+    noise = 0.1 * np.random.default_rng(seed).standard_normal((len(labels), len(labels)))
+    P = np.clip(np.where(together(labels) > 0, sure, 1 - sure) + (noise + noise.T) / 2, 0.01, 0.99)
+    np.fill_diagonal(P, 1)
+    return P
+
+
+def test_for_a_certain_partition_the_expectation_is_the_index_itself():
+    chance = np.random.default_rng(0)
+    truth, other = chance.integers(3, size=40), chance.integers(4, size=40)
+    assert expected_ari(together(truth), other) == pytest.approx(adjusted_rand_score(truth, other))
+    entropy = [-np.sum(p * np.log2(p)) for p in (np.bincount(x) / 40 for x in (truth, other))]
+    vi = sum(entropy) - 2 * mutual_info_score(truth, other) / np.log(2)
+    assert expected_vi(together(truth), other) == pytest.approx(vi)
+
+
+@pytest.mark.parametrize("rule", ["ari", "vi", "mixed"])
+@pytest.mark.parametrize("sizes", [(30, 30), (50, 5, 20), (10,) * 8])
+def test_clear_clusters_are_found(rule, sizes):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    found = choose_partition(blurred(labels), rule=rule)
+    assert adjusted_rand_score(labels, found) == 1
+
+
+@pytest.mark.parametrize("rule", ["ari", "vi", "mixed"])
+def test_one_cluster_is_an_answer(rule):
+    assert choose_partition(np.full((20, 20), 0.97), rule=rule).max() == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+def test_a_number_of_clusters_is_honoured_exactly(count):
+    labels = np.repeat(np.arange(4), 10)
+    found = choose_partition(blurred(labels, 0.7), count)
+    assert len(np.unique(found)) == count
+    low, high = 5, 6
+    ranged = choose_partition(blurred(labels, 0.7), (low, high))
+    assert low <= len(np.unique(ranged)) <= high
+
+
+def test_the_choice_is_near_the_best_of_all_partitions():
+    def partitions(n):
+        for labels in itertools.product(range(n), repeat=n):
+            if all(label <= max(labels[:i], default=-1) + 1 for i, label in enumerate(labels)):
+                yield np.array(labels)
+
+    for seed in range(5):
+        P = blurred([0, 0, 0, 1, 1, 2], sure=0.7, seed=seed)
+        best = max(expected_ari(P, labels) for labels in partitions(6))
+        assert expected_ari(P, choose_partition(P)) == pytest.approx(best, abs=0.02)
+
+
+def test_refinement_mends_misplaced_rows():
+    labels = np.repeat([0, 1, 2], 20)
+    P = blurred(labels)
+    wrong = labels.copy()
+    wrong[[0, 25, 50]] = [1, 2, 0]
+    mended = refine_partition(P, wrong)
+    assert adjusted_rand_score(labels, mended) == 1
+    assert expected_ari(P, mended) > expected_ari(P, wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "guess"}, "rule='guess'"),
+        ({"n_clusters": 9}, "n_clusters=9 cannot be had of 5 rows"),
+        ({"n_clusters": (3, 2)}, r"n_clusters=\(3, 2\)"),
+    ],
+)
+def test_bad_requests_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        choose_partition(np.eye(5), **options)

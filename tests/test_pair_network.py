@@ -1,0 +1,217 @@
+"""The prior over tables, the pair features and the network that reads them."""
+
+import numpy as np
+import pytest
+import torch
+
+from asterism.functional.relations import (
+    COUNTS,
+    PAIR_FEATURES,
+    cross_features,
+    describe,
+    minimax_paths,
+    pair_features,
+    quick_kmeans,
+)
+from asterism.functional.sets import DatasetPrior, SetBatch
+from asterism.nn.pairwise import PairNetwork, Relations, facts_of, relate, tokens_of
+from asterism.priors import TabularPrior
+from asterism.priors.layouts import place, scattered
+from asterism.priors.shapes import SHAPES, random_rotation
+from asterism.priors.tabular import draw_sizes
+
+
+def chance(seed=0):
+    return np.random.default_rng(seed)
+
+
+def batch_of(x):
+    x = torch.as_tensor(x, dtype=torch.float32)
+    return SetBatch(x, torch.ones(x.shape[:2], dtype=torch.bool))
+
+
+# --- prior ----------------------------------------------------------------------------------------
+
+
+def test_draws_are_finite_labelled_and_a_function_of_the_seed():
+    prior = TabularPrior(n_points=(40, 90))
+    assert isinstance(prior, DatasetPrior)
+    for seed in range(12):
+        batch = prior.sample(6, torch.Generator().manual_seed(seed))
+        again = prior.sample(6, torch.Generator().manual_seed(seed))
+        assert torch.equal(batch.x, again.x)
+        assert torch.equal(batch.labels, again.labels)
+        assert torch.isfinite(batch.x).all()
+        assert 40 <= batch.x.shape[1] <= 90
+        for labels in batch.labels:
+            used = labels[labels >= 0].unique()
+            assert used.tolist() == list(range(len(used)))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("dim", [1, 2, 7])
+def test_shapes_are_centred_and_of_about_unit_spread(name, dim):
+    x = SHAPES[name](4000, dim, chance())
+    assert x.shape == (4000, dim)
+    assert np.abs(x.mean(axis=0)).max() < 0.75
+    assert 0.3 < np.sqrt(np.mean(x**2)) < 2
+
+
+@pytest.mark.parametrize("dim", [1, 2, 10, 60])
+@pytest.mark.parametrize("separation", [2.5, 8.0])
+def test_neighbours_are_apart_as_asked_whatever_the_dimension(dim, separation):
+    moments = np.stack([np.eye(dim)] * 6)
+    centers = place(moments, separation, 0.2, np.eye(dim), chance())
+    distance = np.linalg.norm(centers[:, None] - centers[None], axis=-1)
+    np.fill_diagonal(distance, np.inf)
+    nearest = distance.min(axis=1)
+    assert nearest.min() >= 0.89 * separation
+    assert np.median(nearest) < 2.5 * separation
+
+
+def test_separation_sets_the_overlap():
+    def error(separation):
+        shares = []
+        for seed in range(20):
+            x, labels = scattered(np.array([150, 150]), 5, separation, chance(seed))
+            means = np.stack([x[labels == k].mean(axis=0) for k in (0, 1)])
+            nearest = np.linalg.norm(x[:, None] - means, axis=-1).argmin(axis=1)
+            shares.append(np.mean(nearest != labels))
+        return np.mean(shares)
+
+    assert error(2.2) > 0.05
+    assert error(12.0) < 0.03
+
+
+def test_sizes_sum_and_none_is_tiny():
+    for seed in range(20):
+        sizes = draw_sizes(100, 12, chance(seed))
+        assert sizes.sum() == 100
+        assert sizes.min() >= 4
+
+
+# --- pair features --------------------------------------------------------------------------------
+
+
+def test_minimax_paths_agree_with_floyd_and_warshall():
+    weights = torch.rand(3, 15, 15, generator=torch.Generator().manual_seed(0))
+    weights = (weights + weights.mT) * (1 - torch.eye(15))
+    expected = weights.clone()
+    for k in range(15):
+        through = torch.maximum(expected[:, :, k, None], expected[:, None, k, :])
+        expected = torch.minimum(expected, through)
+    torch.testing.assert_close(minimax_paths(weights), expected)
+
+
+def test_features_ignore_scale_place_rotation_and_empty_columns():
+    x = torch.randn(2, 60, 5, generator=torch.Generator().manual_seed(0)).double()
+    x[:, :30] += 4
+    rotation = torch.from_numpy(random_rotation(5, chance()))
+    moved = torch.nn.functional.pad(1000 * x @ rotation + 7, (0, 3))
+    first, second = pair_features(x), pair_features(moved)
+    assert first.shape == (2, 60, 60, len(PAIR_FEATURES))
+    torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(first, first.transpose(1, 2), rtol=1e-3, atol=1e-3)
+
+
+def test_features_tell_rings_apart_where_distance_does_not():
+    angle = torch.linspace(0, 2 * np.pi, 101)[:-1]
+    circle = torch.stack([angle.cos(), angle.sin()], dim=1)
+    x = torch.cat([circle, 4 * circle])[None]
+    labels = torch.arange(200) // 100
+    same = labels[:, None] == labels[None]
+    features = pair_features(x)[0]
+    path = features[..., PAIR_FEATURES.index("path")]
+    off = ~torch.eye(200, dtype=torch.bool)
+    assert path[same & off].max() < path[~same].min()
+    distance = features[..., PAIR_FEATURES.index("distance")]
+    assert distance[same].max() > distance[~same].min()
+
+
+def test_odd_tables_have_finite_features():
+    zeros = torch.zeros(1, 20, 3)
+    doubled = torch.randn(1, 10, 2).repeat(1, 4, 1)
+    tiny = torch.randn(1, 3, 2)
+    for x in (zeros, doubled, tiny, 1e8 * tiny):
+        relations = relate(batch_of(x))
+        assert torch.isfinite(relations.pairs).all()
+        assert torch.isfinite(relations.tokens).all()
+
+
+def test_quick_kmeans_finds_blobs():
+    centers = 20 * torch.eye(4)
+    x = torch.cat([center + torch.randn(25, 4) for center in centers])[None]
+    centers, labels = quick_kmeans(x, torch.cdist(x, x))
+    assert centers.shape == (1, sum(COUNTS), 4)
+    labels = labels[0, :, COUNTS.index(4)]
+    assert labels.unique().numel() == 4
+    for k in range(4):
+        assert labels[25 * k : 25 * k + 25].unique().numel() == 1
+
+
+# --- network --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def relations():
+    batch = TabularPrior(n_points=(40, 40)).sample(3, torch.Generator().manual_seed(3))
+    return relate(batch)
+
+
+def test_permuting_rows_permutes_the_answer(relations):
+    network = PairNetwork(width=16, heads=2, n_blocks=2).double()
+    relations = relations._replace(pairs=relations.pairs.double(), tokens=relations.tokens.double())
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+    logits = network(relations)
+    shuffled = network(
+        relations._replace(
+            pairs=relations.pairs[:, order][:, :, order], tokens=relations.tokens[:, order]
+        )
+    )
+    torch.testing.assert_close(shuffled, logits[:, order][:, :, order])
+    torch.testing.assert_close(logits, logits.mT, rtol=1e-4, atol=1e-4)
+
+
+def test_a_row_of_the_context_is_read_alone_as_among_the_others():
+    batch = TabularPrior(n_points=(60, 60)).sample(2, torch.Generator().manual_seed(5))
+    x = batch.x.double()
+    context, pairs = describe(x)
+    crossed = cross_features(context, x)
+    off = ~torch.eye(60, dtype=torch.bool)
+    torch.testing.assert_close(crossed[:, off], pairs[:, off], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(cross_features(context, x[:, 7:8]), crossed[:, 7:8])
+    network = PairNetwork(width=16, heads=2, n_blocks=2).double()
+    facts = facts_of(x, pairs)
+    logits, memory = network.read(Relations(pairs, tokens_of(pairs, facts)))
+    again, _ = network.read(Relations(crossed, tokens_of(crossed, facts)), memory)
+    assert (again - logits)[:, off].abs().median() < 0.1 * logits.std()
+    one = crossed[:, 7:8]
+    alone, _ = network.read(Relations(one, tokens_of(one, facts)), memory)
+    torch.testing.assert_close(alone, again[:, 7:8])
+
+
+def test_gradients_reach_every_parameter(relations):
+    network = PairNetwork(width=16, heads=2, n_blocks=2)
+    network.loss(relations).backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_loss_is_a_proper_score_that_leaves_noise_out(relations):
+    class Fixed(PairNetwork):
+        answer = torch.tensor(0.0)
+
+        def forward(self, relations):
+            return self.answer.expand(*relations.pairs.shape[:3])
+
+    network = Fixed(width=8, heads=2, n_blocks=1)
+    assert network.loss(relations).item() == pytest.approx(np.log(2), rel=1e-5)
+    labels = relations.labels.clone()
+    labels[labels >= 0] = 0  # all in one cluster: sure of it is right, the more so the surer
+    losses = []
+    for answer in (0.0, 2.0, 8.0):
+        network.answer = torch.tensor(answer)
+        losses.append(network.loss(relations._replace(labels=labels)).item())
+    assert losses[0] > losses[1] > losses[2]
+    with pytest.raises(ValueError, match="needs labels"):
+        network.loss(relations._replace(labels=None))
