@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from asterism import __version__
 from asterism.cli.cluster import cluster
-from asterism.cli.common import DebugOption
+from asterism.cli.common import DebugOption, arguments_given
 from asterism.cli.messages import complain, explain, usage, warn_plainly
 from asterism.cli.methods import methods
 from asterism.cli.plot import plot
@@ -85,6 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    arguments_given.set(arguments)
     with warnings.catch_warnings():
         warn_plainly(quiet=any(re.fullmatch("--quiet|-[a-z]*q[a-z]*", a) for a in arguments))
         try:

@@ -11,6 +11,7 @@ Nothing here imports torch or pandas, so that ``--help`` is quick.
 import json
 import shlex
 import sys
+from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ __all__ = [
     "SeedOption",
     "SettingOption",
     "UsageError",
+    "arguments_given",
     "command_line",
     "fail",
     "parse_count",
@@ -65,9 +67,13 @@ def say(message: str, quiet: bool = False) -> None:
         print(message, file=sys.stderr)
 
 
+arguments_given: ContextVar[list[str]] = ContextVar("arguments_given")
+"""Arguments of the command that runs."""
+
+
 def command_line() -> str:
     """The command as it was typed, for a model's card."""
-    return shlex.join(["asterism", *sys.argv[1:]])
+    return shlex.join(["asterism", *arguments_given.get()])
 
 
 def parse_count(text: str) -> int | str:
