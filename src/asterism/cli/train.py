@@ -113,7 +113,9 @@ def train(
         **architecture,
     )
     if int(os.environ.get("RANK", "0")) == 0:
-        path = estimator.save(output, command=command_line(), training=_account(estimator))
+        account = _account(estimator)
+        del estimator.history_  # the card keeps the thinned curve
+        path = estimator.save(output, command=command_line(), training=account)
         say(f"weights: {path}", quiet)
 
 
@@ -162,10 +164,18 @@ def _kind(value: Any) -> str:
 
 def _account(estimator: "AmortizedClusterer") -> dict[str, Any]:
     """How the weights came about, for their card: time, and the curve at some hundred points."""
+    import platform
+    from datetime import datetime, timezone
+
+    import torch
+
     records = estimator.history_
     stride = max(1, len(records) // 100)
-    thinned = [*records[stride - 1 :: stride]] if records else []
+    thinned = records[stride - 1 :: stride]
     return {
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
+        "torch": torch.__version__,
         "steps": records[-1]["step"] if records else 0,
         "wall_seconds": records[-1]["seconds"] if records else 0.0,
         "cpu_seconds": records[-1]["cpu_seconds"] if records else 0.0,

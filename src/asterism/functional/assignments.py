@@ -1,11 +1,11 @@
 """From distances and densities to cluster memberships, and a linear-time look at their quality.
 
-    spherical    log r_ik = −|x_i − μ_k|² / 2σ²  normalised over k: the mixture of equal, spherical
-                 Gaussians whose hard limit is k-means
-    silhouette   mean of (b_i − a_i) / max(a_i, b_i), a_i the distance of a row to the centre of its
-                 own cluster and b_i to the nearest other centre: O(NK) instead of O(N²).
-                 Hruschka, de Castro & Campello, "Evolutionary algorithms for clustering gene
-                 expression data", ICDM 2004.
+spherical    log r_ik = −|x_i − μ_k|² / 2σ²  normalised over k: the mixture of equal, spherical
+             Gaussians whose hard limit is k-means
+silhouette   mean of (b_i − a_i) / max(a_i, b_i), a_i the distance of a row to the centre of its
+             own cluster and b_i to the nearest other centre: O(NK) instead of O(N²).
+             Hruschka, de Castro & Campello, "Evolutionary algorithms for clustering gene
+             expression data", ICDM 2004.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """One affine map of all columns, fitted once: scaled = (x − offset) · factor.
 
-    none      x
-    unit_ms   x / √(mean of x² over all entries): one number, keeps sparsity and relative scale
-    minmax    (x − min) / (max − min) over all entries: one number, images to 0 … 1
-    standard  (x − mean) / deviation, column by column; a constant column becomes zero
+none      x
+unit_ms   x / √(mean of x² over all entries): one number, keeps sparsity and relative scale
+minmax    (x − min) / (max − min) over all entries: one number, images to 0 … 1
+standard  (x − mean) / deviation, column by column; a constant column becomes zero
 """
 
 import numpy as np

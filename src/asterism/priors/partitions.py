@@ -1,6 +1,6 @@
 """Random labels: how many clusters there are and how large.
 
-    π ~ Dirichlet(α 1_K),   y_i ~ Categorical(π)   independently for i = 1 … N
+π ~ Dirichlet(α 1_K),   y_i ~ Categorical(π)   independently for i = 1 … N
 """
 
 import torch

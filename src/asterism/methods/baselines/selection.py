@@ -1,10 +1,10 @@
 """How classical methods find the number of clusters when it is not given.
 
-    silhouette  the K whose partition has the largest mean silhouette (b − a) / max(a, b), taken on
-                at most ``SAMPLE`` rows; P. J. Rousseeuw, "Silhouettes: a graphical aid", 1987
-    eigengap    the K ≥ 2 with the largest gap (λ_{K+1} − λ_K) / max(λ_{K+1}, 0.002) between
-                eigenvalues of the normalised graph Laplacian: λ_1 … λ_K small, λ_{K+1} relatively
-                large; U. von Luxburg, "A tutorial on spectral clustering", 2007, section 8.3
+silhouette  the K whose partition has the largest mean silhouette (b − a) / max(a, b), taken on
+            at most ``SAMPLE`` rows; P. J. Rousseeuw, "Silhouettes: a graphical aid", 1987
+eigengap    the K ≥ 2 with the largest gap (λ_{K+1} − λ_K) / max(λ_{K+1}, 0.002) between
+            eigenvalues of the normalised graph Laplacian: λ_1 … λ_K small, λ_{K+1} relatively
+            large; U. von Luxburg, "A tutorial on spectral clustering", 2007, section 8.3
 """
 
 from collections.abc import Callable, Iterable
