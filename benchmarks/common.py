@@ -15,6 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from asterism.training.history import read_history
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -25,9 +27,9 @@ def cached_rows(name: str, keys: Sequence[Row], compute: Callable[[Row], Row]) -
     """Rows for all keys, in order; those already in the cache are not computed again."""
     path = ROOT / "runs" / f"{name}.jsonl"
     path.parent.mkdir(exist_ok=True)
-    known = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    known = read_history(path)
     rows = []
-    for key in keys:
+    for key in ({**key, "version": version("asterism")} for key in keys):
         found = next((row for row in known if key.items() <= row.items()), None)
         if found is None:
             found = key | compute(key)

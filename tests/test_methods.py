@@ -19,6 +19,7 @@ from asterism import (
     SetTransformerMixture,
 )
 from asterism._validation import draw_seed
+from asterism.exceptions import TrainingError
 from asterism.functional.assignments import (
     by_decreasing_size,
     simplified_silhouette,
@@ -83,6 +84,31 @@ def test_mixtures_predict_as_scikit_learns(dim):
         kept = expected[:, order] / expected[:, order].sum(axis=1, keepdims=True)
         np.testing.assert_allclose(ours.predict_proba(new), kept, atol=1e-8)
     assert pairs[0][0].score(new) == pytest.approx(pairs[0][1].score(new))
+
+
+@pytest.mark.parametrize("linkage", ["ward", "single"])
+@pytest.mark.parametrize("n_clusters", [2, 3, 4, 5])
+def test_ties_do_not_cost_clusters(linkage, n_clusters):
+    X = np.array([[0.0, 0], [0, 1], [10, 0], [10, 1], [20, 0], [20, 1]])
+    assert AutoAgglomerative(n_clusters, linkage=linkage).fit(X).n_clusters_ == n_clusters
+
+
+def test_the_order_of_rows_does_not_change_what_is_found():
+    X = np.repeat(np.random.default_rng(0).normal(size=(6, 2)), 1000, axis=0)
+    shuffled = np.random.default_rng(1).permutation(X)
+    found = [AutoKMeans(random_state=0, n_init=2).fit(rows).n_clusters_ for rows in (X, shuffled)]
+    assert found == [6, 6]
+
+
+def test_a_new_fit_forgets_the_old_one():
+    X, _ = five()
+    model = AutoKMeans(random_state=0).fit(X)
+    assert hasattr(model, "silhouettes_")
+    assert not hasattr(model.set_params(n_clusters=2).fit(X), "silhouettes_")
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit([[np.nan, 1, 2], [1, 2, 3]])
+    with pytest.raises(ValueError, match="not fitted"):
+        model.predict(X)
 
 
 def test_bic_is_recorded_for_every_candidate():
@@ -181,8 +207,44 @@ def test_fit_many_is_fit_for_each():
     assert SetTransformerMixture().fit_many([]) == []
 
 
-def test_place_scale_and_order_of_rows_do_not_matter():
+def test_components_without_rows_stay_in_the_mixture():
+    X = make_blobs([60, 60], centers=[[0, 0], [9, 9]], cluster_std=0.3, random_state=0)[0]
+    model = SetTransformerMixture().fit(X)
+    assert model.weights_.shape == (4,)
+    assert model.weights_.sum() == pytest.approx(1)
+    assert model.predict_proba(X).shape == (120, model.n_clusters_)
+    sharp = SetTransformerMixture(refine="em", n_em=20).fit(X)
+    np.testing.assert_allclose(sharp.predict_proba(X).sum(axis=1), 1)
+
+
+def test_a_failed_training_leaves_the_estimator_as_it_was():
+    class Broken(GaussianMixturePrior):
+        def sample(self, batch_size, generator):
+            if batch_size == 3:
+                raise OSError("disk full")
+            return super().sample(batch_size, generator)
+
     X, _ = four()
+    model = SetTransformerMixture().fit(X)
+    before = model.labels_
+    with pytest.raises(OSError, match="disk full"):
+        model.pretrain(Broken(), batch_size=3, plan=TrainingPlan(steps=2))
+    np.testing.assert_array_equal(model.fit(X).labels_, before)
+
+
+def test_pretraining_without_a_seed_resumes(tmp_path):
+    prior = GaussianMixturePrior(n_points=(10, 12))
+    sizes = {"width": 8, "heads": 2, "n_inducing": 2}
+    options = {"plan": TrainingPlan(steps=4), "batch_size": 2, "run_dir": tmp_path, **sizes}
+    first, second = (SetTransformerMixture().pretrain(prior, **options) for _ in range(2))
+    for ours, theirs in zip(first.module_.parameters(), second.module_.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    with pytest.raises(TrainingError, match="prior="):
+        SetTransformerMixture().pretrain(GaussianMixturePrior(n_points=(10, 13)), **options)
+
+
+def test_place_scale_and_order_of_rows_do_not_matter():
+    X, _ = four([100, 80, 70, 50])
     expected = SetTransformerMixture().fit(X)
     moved = SetTransformerMixture().fit(1e4 + 250 * X)
     np.testing.assert_array_equal(moved.labels_, expected.labels_)

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -202,8 +203,64 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run():
-    with pytest.raises(TrainingError, match="no longer finite at step 1"):
+    with pytest.raises(TrainingError, match=r"no longer finite \(nan\) at step 1"):
         train(fresh(), lambda i: torch.full((4, 2), torch.inf), TrainingPlan(steps=5))
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path):
+    class Fragile(Noisy):
+        def loss(self, x):
+            # Finite, but with a gradient that is not.
+            weight = self.net[0].weight
+            return super().loss(x) + (0 * weight).sqrt().sum() * 0
+
+    with pytest.raises(TrainingError, match="gradient is no longer finite"):
+        train(fresh(Fragile), rows(), TrainingPlan(steps=5), run_dir=tmp_path)
+    assert not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_a_run_stopped_early_is_finished(tmp_path):
+    plan = TrainingPlan(steps=100, log_every=10)
+    results = []
+    for _ in range(2):
+        module = fresh()
+        train(module, rows(), plan, run_dir=tmp_path, should_stop=lambda r: len(r) >= 3)
+        results.append(weights_of(module))
+    assert torch.equal(*results)
+
+
+def test_another_identity_is_not_taken_for_a_continuation(tmp_path):
+    plan = TrainingPlan(steps=3)
+    train(fresh(), rows(), plan, run_dir=tmp_path, identity={"batch_size": 2})
+    with pytest.raises(TrainingError, match="batch_size=2, not 5"):
+        train(fresh(), rows(), plan, run_dir=tmp_path, identity={"batch_size": 5})
+    with pytest.raises(TrainingError, match="another network"):
+        train(nn.Linear(3, 1), rows(), plan, run_dir=tmp_path, identity={"batch_size": 2})
+
+
+def test_numpy_numbers_in_a_plan_can_be_resumed(tmp_path):
+    plan = TrainingPlan(steps=np.int64(3), lr=np.float64(1e-3))
+    for _ in range(2):
+        train(fresh(), rows(), plan, run_dir=tmp_path)
+    assert type(plan.lr) is float
+
+
+def test_processes_share_work_only_when_asked(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    train(fresh(), rows(), TrainingPlan(steps=2))  # would wait for the other process for ever
+
+
+def test_batches_of_any_make_reach_the_module():
+    class Pair(nn.Linear):
+        def loss(self, batch):
+            (x, target), extra = batch["rows"], batch["extra"]
+            return (self(x) - target).square().mean() + 0 * len(extra)
+
+    source = lambda i: {"rows": (torch.ones(4, 2), torch.zeros(4, 1)), "extra": np.ones(3)}  # noqa: E731
+    for workers in (0, 1):
+        history = train(fresh(lambda: Pair(2, 1)), source, TrainingPlan(steps=3, workers=workers))
+        assert len(history) == 1
 
 
 def test_wall_time_drives_schedule_and_stop():
@@ -213,6 +270,7 @@ def test_wall_time_drives_schedule_and_stop():
 
     plan = TrainingPlan(steps=10**6, max_seconds=0.3, schedule="cosine", log_every=1)
     history = train(fresh(), slow, plan)
+    assert history[-1]["step"] == len(history)
     assert 2 <= len(history) <= 31
     rates = [record["lr"] for record in history]
     assert rates == sorted(rates, reverse=True)

@@ -148,6 +148,35 @@ def test_a_generator_as_seed_is_saved_as_none_with_a_warning(tmp_path):
     assert asterism.load(tmp_path / "model").random_state is None
 
 
+def test_what_json_lacks_comes_back_as_it_was(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    AutoKMeans(max_clusters=3, random_state=0).fit(X).save(tmp_path / "kmeans")
+    assert sorted(asterism.load(tmp_path / "kmeans").silhouettes_) == [2, 3]
+
+    network = SetTransformerMixture.from_pretrained("set-transformer-mog").save(tmp_path / "net")
+    fitted = SetTransformerMixture(weights=network).fit(X)
+    fitted.save(tmp_path / "fitted")
+    assert SetTransformerMixture.load(tmp_path / "fitted").weights == str(network)
+
+
+def test_a_card_sets_fitted_attributes_only(model):
+    recard(weight_paths(model)[1], state={"predict": 1})
+    with pytest.raises(WeightsError, match="'predict', which is no fitted attribute"):
+        asterism.load(model)
+
+
+def test_parameters_may_be_changed_on_the_way_in(model):
+    assert asterism.load(model, random_state=5).random_state == 5
+    assert AutoKMeans.load(model, n_init=3).n_init == 3
+
+
+def test_home_is_understood(model, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asterism.load("~/model").save("~/deep/copy")
+    assert (tmp_path / "deep" / "copy.safetensors").exists()
+    assert asterism.load("~/deep/copy").n_clusters_ == 2
+
+
 def test_saving_into_a_file_as_folder_says_so(model, tmp_path):
     (tmp_path / "full.safetensors").mkdir()
     with pytest.raises(OutputError, match="is a directory"):

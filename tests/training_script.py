@@ -38,7 +38,7 @@ def main():
         checkpoint_seconds=1e9,
         checkpoint_steps=None if arguments.rarely else 3,
     )
-    train(module, source, plan, seed=7, run_dir=arguments.directory)
+    train(module, source, plan, seed=7, run_dir=arguments.directory, distributed=True)
     weights = torch.cat([p.detach().flatten() for p in module.parameters()])
     torch.save(weights, arguments.directory / "weights.pt")
 

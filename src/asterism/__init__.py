@@ -8,7 +8,18 @@ Names are imported when first used, so that ``import asterism`` is quick.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asterism.io.pretrained import pretrained_names
+    from asterism.methods.ae_kmeans import AEKMeans
+    from asterism.methods.baselines.density import HDBSCAN
+    from asterism.methods.baselines.kmeans import AutoKMeans
+    from asterism.methods.baselines.linkage import AutoAgglomerative, AutoSpectral
+    from asterism.methods.baselines.mixtures import AutoGaussianMixture, BayesianMixture
+    from asterism.methods.registry import get_method
+    from asterism.methods.set_transformer import SetTransformerMixture
+    from asterism.pipeline import cluster_table, load
 
 __version__ = "0.1.0.dev0"
 

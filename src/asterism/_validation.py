@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.validation import validate_data
 
 from asterism.exceptions import DataError
+from asterism.training.seeding import borrowed_generators, seed_generators
 
 __all__ = [
     "LARGEST",
@@ -210,8 +211,8 @@ def draw_seed(random_state: Any) -> int:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seed torch inside the block and put its global generators back afterwards."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with borrowed_generators():
+        seed_generators(seed)
         yield
 
 

@@ -151,7 +151,7 @@ def cluster_table(
         if n_clusters != "auto" or parameters:
             named = ", ".join(["n_clusters"] * (n_clusters != "auto") + [*parameters])
             raise DataError(f"{named}: give it to {type(method).__name__} itself, which is fitted")
-        chosen, estimator = method_of_class(type(method).__name__), method
+        chosen, estimator = _described(method), method
     else:
         chosen = get_method(method)
         estimator = make_estimator(chosen, n_clusters, random_state=random_state, **parameters)
@@ -217,22 +217,35 @@ def assign(estimator: Clusterer, X: np.ndarray) -> tuple[np.ndarray, np.ndarray 
     if not estimator.soft:
         return estimator.predict(X), None
     probability = estimator.predict_proba(X)
-    return probability.argmax(axis=1).astype(np.int64), probability.max(axis=1)
+    surest = probability.max(axis=1)
+    return np.where(surest > 0, probability.argmax(axis=1), -1), surest
 
 
-def load(path: str | Path) -> Clusterer:
+def load(path: str | Path, **overrides: Any) -> Clusterer:
     """Estimator of any method that ``save`` wrote; its class is taken from the card.
 
     Parameters
     ----------
     path : path
         With or without the ending.
+    **overrides
+        Constructor parameters to change, for example ``device="cpu"``.
 
     Returns
     -------
     Clusterer
     """
-    return _restore(*read_weights(path))
+    return _restore(*read_weights(path)).set_params(**overrides)
+
+
+def _described(estimator: Clusterer) -> Method:
+    """Row of the registry for an estimator; one is made up for a class that is not registered."""
+    cls = type(estimator)
+    try:
+        return method_of_class(cls.__name__)
+    except UnknownMethodError:
+        target = f"{cls.__module__}:{cls.__qualname__}"
+        return Method(cls.__name__, target, "own", "given by the user", soft=cls.soft)
 
 
 def _restore(arrays: dict[str, np.ndarray], card: dict[str, Any]) -> Clusterer:

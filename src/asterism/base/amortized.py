@@ -22,7 +22,6 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from asterism._validation import (
     StrOptions,
@@ -34,13 +33,15 @@ from asterism._validation import (
 )
 from asterism.base import persistence
 from asterism.base.contract import Clusterer
+from asterism.base.network import NetworkMixin
 from asterism.exceptions import DataError, WeightsError
 from asterism.functional.alignment import apply_alignment, fit_alignment
 from asterism.functional.sets import DatasetPrior, SetBatch, pad_sets, size_sorted_chunks
 from asterism.io.pretrained import find_weights
 from asterism.io.weights import read_weights
 from asterism.training import PriorSource, TrainingPlan, train
-from asterism.training.history import Record
+from asterism.training.checkpoint import load_checkpoint
+from asterism.training.distributed import own_device, world_size
 
 __all__ = ["AmortizedClusterer"]
 
@@ -48,29 +49,24 @@ Self = TypeVar("Self", bound="AmortizedClusterer")
 
 Inference = dict[str, np.ndarray]
 
-_TRAINED = ("architecture_", "spread_", "history_", "network_")
+_TRAINED = ("module_", "architecture_", "spread_", "history_", "network_")
 """Fitted attributes that belong to the network, not to a data set."""
 
 
-class AmortizedClusterer(Clusterer):
+class AmortizedClusterer(NetworkMixin, Clusterer):
     """Clusters a data set in a few forward passes of a network trained beforehand."""
 
-    _module_class: ClassVar[type[nn.Module]]
     _default_weights: ClassVar[str]
+    _kept: ClassVar[tuple[str, ...]] = _TRAINED
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Clusterer._parameter_constraints,
+        **NetworkMixin._parameter_constraints,
         "weights": [str, Path],
         "scaling": [StrOptions({"auto", "none"})],
-        "device": [str],
-        "verbose": ["verbose"],
     }
 
     weights: str | Path
     scaling: str
-    device: str
-    verbose: int | bool
-    module_: nn.Module
-    history_: list[Record]
 
     # --- what a subclass writes ---------------------------------------------------------------
 
@@ -109,36 +105,58 @@ class AmortizedClusterer(Clusterer):
         batch_size : int
             Data sets a step.
         run_dir : path, optional
-            Keep checkpoints there; run again with the same arguments to resume.
+            Keep checkpoints there; run again with the same arguments to resume. Under ``torchrun``
+            the processes share the work; then ``random_state`` must be an integer.
         **architecture
             Overrides of the network's sizes.
 
         Returns
         -------
         self
-            With trained weights, ready for ``fit``; ``save`` keeps them.
+            With trained weights, ready for ``fit``. They belong to this object: ``clone`` forgets
+            them, as it forgets all that is fitted; ``save`` them and pass ``weights=path``.
         """
         check_parameters(self)
         if batch_size < 1:
             raise DataError(f"batch_size={batch_size}: a step needs at least one data set")
         prior = self._default_prior() if prior is None else prior
         plan = self._default_plan() if plan is None else plan
-        seed = draw_seed(self.random_state)
-        self.architecture_ = self._architecture(prior) | architecture
+        seed = self._training_seed(run_dir)
+        architecture = self._architecture(prior) | architecture
+        spread = measure_spread(prior)
         with seeded(seed):
-            self.module_ = self._make_module().to(resolve_device(self.device))
-        self.history_ = train(
-            self.module_,
+            module = self._module_class(**architecture)
+        module = module.to(own_device(resolve_device(self.device)))
+        history = train(
+            module,
             self._source(prior, batch_size, seed),
             plan,
             seed=seed,
             run_dir=run_dir,
+            identity={
+                "method": type(self).__name__,
+                "architecture": architecture,
+                "prior": prior,
+                "batch_size": batch_size,
+            },
+            distributed=True,
             verbose=bool(self.verbose),
             description=f"training {type(self).__name__}",
         )
-        self.spread_ = measure_spread(prior)
-        self.network_ = str(self.weights)
+        # All at once and only now: a run that fails leaves the estimator as it was.
+        self.module_, self.architecture_, self.spread_ = module, architecture, spread
+        self.history_, self.network_ = history, str(self.weights)
         return self
+
+    def _training_seed(self, run_dir: str | Path | None) -> int:
+        """Seed of a run: given, or that of the run to be continued, or a fresh one."""
+        if self.random_state is None:
+            if world_size() > 1:
+                raise DataError("random_state=None: several processes need one seed, an integer")
+            found = None if run_dir is None else load_checkpoint(Path(run_dir) / "checkpoint.pt")
+            if found is not None:
+                return int(found["fingerprint"]["seed"])
+        return draw_seed(self.random_state)
 
     def _default_plan(self) -> TrainingPlan:
         return TrainingPlan(steps=50_000)
@@ -193,7 +211,7 @@ class AmortizedClusterer(Clusterer):
         rows: list[np.ndarray] = []
         for number, data in enumerate(datasets):
             twin = clone(self)
-            for name in ("module_", *_TRAINED):
+            for name in _TRAINED:
                 if hasattr(self, name):
                     setattr(twin, name, getattr(self, name))
             try:
@@ -228,9 +246,6 @@ class AmortizedClusterer(Clusterer):
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _make_module(self) -> nn.Module:
-        return self._module_class(**self.architecture_)
-
     def _load_weights(self) -> None:
         """Make the network of the parameter ``weights`` ours, unless it is already."""
         if hasattr(self, "module_") and self.network_ == str(self.weights):
@@ -245,11 +260,12 @@ class AmortizedClusterer(Clusterer):
         network = {key: card.get("state", {}).get(key) for key in ("architecture_", "spread_")}
         if None in network.values():
             raise WeightsError(f"the card of weights={str(self.weights)!r} describes no network")
-        persistence.restore_state(self, {}, network)
         with persistence.as_weights_error(f"the card of weights={str(self.weights)!r}"):
+            persistence.restore_state(self, {}, network)
             self.spread_ = float(self.spread_)
             self.module_ = persistence.restore_module(self._make_module, arrays)
         self.network_ = str(self.weights)
+        self.__dict__.pop("history_", None)  # the curve of weights that are gone
 
     @property
     def _dim(self) -> int:
@@ -276,10 +292,6 @@ class AmortizedClusterer(Clusterer):
         self._on_device()
         sets = [torch.as_tensor(x, dtype=torch.float32) for x in aligned]
         return self._infer(pad_sets(sets).to(resolve_device(self.device)))
-
-    def _on_device(self) -> nn.Module:
-        """The network, ready to be used on the device of choice."""
-        return self.module_.to(resolve_device(self.device)).eval()
 
     def _accept(self, answer: Inference) -> None:
         for name, value in answer.items():

@@ -6,7 +6,7 @@ A subclass writes
     ``_log_responsibilities(X)``    log-probability of each cluster for each row, (N, K)
 
 and names in ``_per_cluster`` the attributes whose first axis runs over clusters. The base does the
-rest: checks parameters and rows, puts the clusters in order of decreasing size, drops empty ones,
+rest: checks parameters and rows, puts the clusters in order of decreasing size, empty ones last,
 and gives ``fit``, ``predict``, ``fit_predict``, ``predict_proba``, ``score``, ``save``, ``load``.
 
 Prediction is per point: it conditions on what ``fit`` stored and on nothing else, so a row gets the
@@ -15,12 +15,18 @@ throughout belongs to no cluster and is labelled −1.
 """
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -51,6 +57,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     _per_cluster: ClassVar[tuple[str, ...]] = ()
     _chunk: ClassVar[int] = 1 << 15  # rows assigned at once, so that memory stays flat
+    _kept: ClassVar[tuple[str, ...]] = ()  # fitted attributes that outlive a new fit
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
 
     random_state: Any
@@ -80,6 +87,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         -------
         self
         """
+        self._forget()
         rows = read_rows(self, X, reset=True)
         self._fit(rows, y, draw_seed(self.random_state))
         self._settle(rows)
@@ -96,11 +104,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,), int64
         """
-        return self._hard(self._check_and_assign(X))
+        check_is_fitted(self)
+        rows = read_rows(self, X, reset=False)
+        # Labels a chunk at a time: (N, K) is never held.
+        return np.concatenate([self._hard(part) for part in self._chunks(rows)])
 
     @available_if(_is_soft)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each cluster for each row; rows sum to one.
+
+        A row that belongs to no cluster has zeros.
 
         Parameters
         ----------
@@ -110,15 +123,17 @@ class Clusterer(ClusterMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        probability = np.exp(self._check_and_assign(X))
-        return probability / probability.sum(axis=1, keepdims=True)
+        check_is_fitted(self)
+        rows = read_rows(self, X, reset=False)
+        return np.concatenate([normalised(part) for part in self._chunks(rows)])
 
     def score(self, X: Any, y: Any = None) -> float:
         """How good the fitted clusters are for ``X``, larger is better; ``y`` is ignored.
 
-        The mean log-likelihood a point where the method has a density, otherwise the mean
-        simplified silhouette (b - a) / max(a, b), with a and b the distances to the centre of the
-        row's own cluster and to the nearest other.
+        The mean log-likelihood a point where the method has a density; for k-means on an embedding
+        minus the mean squared distance to the nearest centre there; otherwise the mean simplified
+        silhouette (b - a) / max(a, b), with a and b the distances to the centre of the row's own
+        cluster and to the nearest other.
         """
         check_is_fitted(self)
         return float(self._score(read_rows(self, X, reset=False)))
@@ -145,70 +160,83 @@ class Clusterer(ClusterMixin, BaseEstimator):
         arrays, values = persistence.collect_state(self)
         if not arrays and not values:
             check_is_fitted(self)
+        parameters = persistence.collect_parameters(self)
         card = {
             "method": type(self).__name__,
-            "parameters": persistence.collect_parameters(self),
+            "parameters": parameters,
             "version": __version__,
             "command": command,
-            "seed": persistence.collect_parameters(self).get("random_state"),
+            "seed": parameters.get("random_state"),
             **extra,
             "state": values,
         }
         return write_weights(path, arrays, card)
 
     @classmethod
-    def load(cls: type[Self], path: str | Path) -> Self:
-        """Read what :meth:`save` wrote; runs no code from the file."""
+    def load(cls: type[Self], path: str | Path, **overrides: Any) -> Self:
+        """Read what :meth:`save` wrote; runs no code from the file.
+
+        Parameters
+        ----------
+        path : path
+            With or without the ending.
+        **overrides
+            Constructor parameters to change, for example ``device="cpu"``.
+        """
         arrays, card = read_weights(path)
         if card["method"] != cls.__name__:
             raise WeightsError(
                 f"{path} holds {card['method']!r}, not {cls.__name__}; asterism.load(path) takes "
                 "the class from the file"
             )
-        return cls._restore(arrays, card)
+        return cls._restore(arrays, card).set_params(**overrides)
 
     # --- inside -------------------------------------------------------------------------------
 
     @classmethod
     def _restore(cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any]) -> Self:
         with persistence.as_weights_error(f"the card's parameters do not fit {cls.__name__}"):
-            estimator = cls(**card["parameters"])
+            estimator = cls(**persistence.restore_parameters(card["parameters"]))
         with persistence.as_weights_error(f"the card's state does not fit {cls.__name__}"):
             persistence.restore_state(estimator, arrays, card.get("state", {}))
-            if any(key.startswith("module_/") for key in arrays):
+            if any(key.startswith(persistence.MODULE) for key in arrays):
                 estimator.module_ = persistence.restore_module(estimator._make_module, arrays)
         return estimator
 
     def _make_module(self) -> nn.Module:
-        """Build the untrained module from parameters and fitted attributes."""
         raise WeightsError(f"{type(self).__name__} has no network to fill")
 
+    def _forget(self) -> None:
+        """Drop what an earlier fit learnt, so that nothing of it survives or is mistaken."""
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            if name not in self._kept:
+                delattr(self, name)
+
     def _settle(self, X: np.ndarray) -> None:
-        """Label the rows, order clusters by decreasing size, drop the empty ones."""
+        """Label the rows and order clusters by decreasing size.
+
+        Clusters that own no row come last, stay part of the model, and are never answered.
+        """
         self.labels_, order = by_decreasing_size(self._fitted_labels(X))
         self.n_clusters_ = len(order)
         self._reorder(order)
 
     def _reorder(self, order: np.ndarray) -> None:
-        """Let cluster ``order[k]`` of the fit become cluster k."""
+        """Let cluster ``order[k]`` of the fit become cluster k; those not named follow."""
         for name in self._per_cluster:
-            setattr(self, name, getattr(self, name)[order])
+            array = getattr(self, name)
+            empty = np.setdiff1d(np.arange(len(array)), order)
+            setattr(self, name, array[np.concatenate([order, empty])])
 
     def _fitted_labels(self, X: np.ndarray) -> np.ndarray:
         """Labels of the rows of ``fit``, before the clusters are put in order."""
-        return self._hard(self._assign(X))
+        return np.concatenate([self._hard(part) for part in self._chunks(X)])
 
-    def _assign(self, X: np.ndarray) -> np.ndarray:
-        """Log-responsibilities, a chunk of rows at a time."""
-        parts = [
-            self._log_responsibilities(X[start : start + self._chunk])
-            for start in range(0, len(X), self._chunk)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _check_and_assign(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return self._assign(read_rows(self, X, reset=False))
+    def _chunks(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """Log-responsibilities for the clusters that own rows, a chunk of rows at a time."""
+        for start in range(0, len(X), self._chunk):
+            log_r = self._log_responsibilities(X[start : start + self._chunk])
+            yield log_r[:, : getattr(self, "n_clusters_", None)]
 
     @staticmethod
     def _hard(log_r: np.ndarray) -> np.ndarray:
@@ -219,7 +247,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return labels
 
     def _score(self, X: np.ndarray) -> float:
-        return simplified_silhouette(X, self._hard(self._assign(X)))
+        labels = np.concatenate([self._hard(part) for part in self._chunks(X)])
+        return simplified_silhouette(X, labels)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "labels_")
@@ -233,16 +262,21 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return state
 
 
+def normalised(log_r: np.ndarray) -> np.ndarray:
+    """Probabilities whose rows sum to one; a row that is −inf throughout becomes zeros."""
+    largest = log_r.max(axis=1, keepdims=True, initial=-np.inf)
+    probability = np.exp(log_r - np.where(np.isneginf(largest), 0.0, largest))
+    total = probability.sum(axis=1, keepdims=True)
+    return np.divide(probability, total, out=np.zeros_like(probability), where=total > 0)
+
+
 def _device_of(module: nn.Module) -> str:
     parameter = next(module.parameters(), None)
     return "cpu" if parameter is None else parameter.device.type
 
 
-_CHUNK = Clusterer._chunk
-
-
-class EmbeddingMixin(TransformerMixin):
-    """Adds ``transform`` to a clusterer that defines ``_embed(X)``."""
+class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Adds ``transform`` to a clusterer that defines ``_embed(X)`` and ``_n_features_out``."""
 
     def transform(self, X: Any) -> np.ndarray:
         """Embedding of each row.
@@ -259,8 +293,10 @@ class EmbeddingMixin(TransformerMixin):
         rows = read_rows(self, X, reset=False)
         with torch.inference_mode():
             return np.concatenate(
-                [self._embed(rows[i : i + _CHUNK]) for i in range(0, len(rows), _CHUNK)]
+                [self._embed(rows[i : i + self._chunk]) for i in range(0, len(rows), self._chunk)]
             )
+
+    _chunk: ClassVar[int]
 
     def _embed(self, X: np.ndarray) -> np.ndarray:
         raise TypeError(f"{type(self).__name__} must define _embed")

@@ -3,13 +3,14 @@
 Saved are the constructor's parameters and every public fitted attribute (``name_``):
 
     numeric arrays   tensors ``attribute/<name>``
-    a torch module   tensors ``<name>/<key>`` of its state; the class knows how to build it
-    strings, numbers, lists, dictionaries, None   JSON
+    the torch module tensors ``module_/<key>`` of its state; the class knows how to build it
+    strings, numbers, lists, tuples, dictionaries, None   JSON
 """
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ __all__ = [
     "collect_parameters",
     "collect_state",
     "restore_module",
+    "restore_parameters",
     "restore_state",
 ]
 
 _ARRAY = "attribute/"
-_MODULE = "module_/"
+MODULE = "module_/"
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def as_weights_error(what: str) -> Iterator[None]:
         yield
     except WeightsError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         raise WeightsError(f"{what}: {error}") from error
 
 
@@ -67,7 +69,7 @@ def collect_state(estimator: BaseEstimator) -> tuple[dict[str, np.ndarray], dict
             continue
         if isinstance(value, nn.Module):
             state = value.state_dict()
-            arrays |= {_MODULE + key: part.cpu().numpy() for key, part in state.items()}
+            arrays |= {f"{name}/{key}": part.cpu().numpy() for key, part in state.items()}
         elif isinstance(value, np.ndarray) and value.dtype != object:
             arrays[_ARRAY + name] = value
         elif isinstance(value, np.ndarray):
@@ -83,11 +85,9 @@ def restore_state(
     """Set the fitted attributes of :func:`collect_state`, all but the module."""
     for key, array in arrays.items():
         if key.startswith(_ARRAY):
-            setattr(estimator, key.removeprefix(_ARRAY), array)
+            setattr(estimator, _fitted_name(key.removeprefix(_ARRAY)), array)
     for name, value in values.items():
-        if isinstance(value, dict) and set(value) == {"strings"}:
-            value = np.asarray(value["strings"], dtype=object)
-        setattr(estimator, name, value)
+        setattr(estimator, _fitted_name(name), _rich(value))
 
 
 def restore_module(make: Callable[[], nn.Module], arrays: dict[str, np.ndarray]) -> nn.Module:
@@ -95,9 +95,9 @@ def restore_module(make: Callable[[], nn.Module], arrays: dict[str, np.ndarray])
     with seeded(0):  # initial weights are drawn, though never used
         module = make()
     state = {
-        key.removeprefix(_MODULE): torch.from_numpy(np.array(array))
+        key.removeprefix(MODULE): torch.from_numpy(np.array(array))
         for key, array in arrays.items()
-        if key.startswith(_MODULE)
+        if key.startswith(MODULE)
     }
     try:
         module.load_state_dict(state)
@@ -107,14 +107,47 @@ def restore_module(make: Callable[[], nn.Module], arrays: dict[str, np.ndarray])
     return module.eval()
 
 
+def _fitted_name(name: str) -> str:
+    """A card sets fitted attributes, and nothing else of an estimator."""
+    if not name.isidentifier() or not name.endswith("_") or name.startswith("_"):
+        raise WeightsError(f"the card names {name!r}, which is no fitted attribute")
+    return name
+
+
 def _plain(value: Any, name: str) -> Any:
-    """Value in JSON's types; numpy scalars become Python's, tuples lists."""
+    """Value in JSON's types; what JSON lacks is tagged, see :func:`_rich`."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, Path):
+        return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(entry, name) for entry in value]}
+    if isinstance(value, list):
         return [_plain(entry, name) for entry in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(entry, name) for key, entry in value.items()}
     if isinstance(value, dict):
-        return {str(key): _plain(entry, name) for key, entry in value.items()}
+        return {"items": [[_plain(k, name), _plain(v, name)] for k, v in value.items()]}
     raise WeightsError(f"{name}={value!r} of type {type(value).__name__} cannot be saved")
+
+
+def _rich(value: Any) -> Any:
+    """Undo :func:`_plain`: tuples, dictionaries with other keys than strings, arrays of strings."""
+    if isinstance(value, list):
+        return [_rich(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"strings"}:
+        return np.asarray(value["strings"], dtype=object)
+    if set(value) == {"tuple"}:
+        return tuple(_rich(entry) for entry in value["tuple"])
+    if set(value) == {"items"}:
+        return {_rich(key): _rich(entry) for key, entry in value["items"]}
+    return {key: _rich(entry) for key, entry in value.items()}
+
+
+def restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Undo :func:`collect_parameters`."""
+    return {name: _rich(value) for name, value in parameters.items()}

@@ -29,6 +29,7 @@ from asterism.cli.tables import (
     SourceArgument,
     TableOptions,
 )
+from asterism.io.files import replacing
 from asterism.methods.registry import DEFAULT_METHOD, Method, get_method
 
 if TYPE_CHECKING:
@@ -201,7 +202,9 @@ def draw(result: "TableClustering", path: str) -> None:
 
 def save_picture(axes: Any, path: str) -> None:
     """Write the figure of some axes; the ending of the name sets the format."""
-    axes.figure.savefig(path, dpi=150, bbox_inches="tight")
+    ending = Path(path).suffix.removeprefix(".")
+    with replacing(path) as file:
+        axes.figure.savefig(file, format=ending, dpi=150, bbox_inches="tight")
 
 
 def write_html(result: "TableClustering", path: str, source: str) -> None:

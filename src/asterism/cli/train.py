@@ -58,6 +58,8 @@ def train(
     warmup: Annotated[float, typer.Option(min=0, max=1, help="Fraction of the run.")] = 0.02,
     clip: Annotated[float | None, typer.Option(help="Largest gradient norm.")] = 10.0,
     ema: Annotated[float | None, typer.Option(help="Decay of the weights' average.")] = 0.999,
+    optimizer: Annotated[str, typer.Option(help="adam or adamw.")] = "adam",
+    weight_decay: Annotated[float, typer.Option(min=0, help="Of the optimiser.")] = 0.0,
     max_seconds: Annotated[float | None, typer.Option(help="Let wall time drive the run.")] = None,
     run_dir: Annotated[
         str | None, typer.Option("--run-dir", help="Checkpoints; by default beside the output.")
@@ -94,6 +96,8 @@ def train(
     plan = TrainingPlan(
         steps=steps,
         lr=lr,
+        optimizer=optimizer,
+        weight_decay=weight_decay,
         schedule=schedule,
         warmup=warmup,
         clip=clip,

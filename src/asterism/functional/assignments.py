@@ -27,14 +27,16 @@ _FAR = 1e30
 def by_decreasing_size(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels renumbered 0 … K−1, the largest cluster first, and the old number of each new one.
 
-    Noise, −1, stays; numbers that own no row vanish; ties keep the old order.
+    Noise, −1, stays; numbers that own no row vanish; of equal clusters the one that appears first
+    in the rows comes first, so that the answer does not depend on a method's own numbering.
 
     >>> by_decreasing_size(np.array([0, 3, 3, -1]))
     (array([ 1,  0,  0, -1]), array([3, 0]))
     """
-    counts = np.bincount(labels[labels >= 0])
-    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
-    position = np.full(len(counts) + 1, -1, dtype=np.int64)  # the last entry serves -1
+    names, first, counts = np.unique(labels, return_index=True, return_counts=True)
+    real = names >= 0
+    order = names[real][np.lexsort((first[real], -counts[real]))]
+    position = np.full(int(names[-1]) + 2, -1, dtype=np.int64)  # the last entry serves -1
     position[order] = np.arange(len(order))
     return position[labels], order
 

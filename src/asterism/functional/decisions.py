@@ -18,8 +18,10 @@ balls", Bayesian Analysis 2018.
 """
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
+
+from asterism.functional.hierarchy import cut_tree
 
 __all__ = [
     "RULES",
@@ -100,7 +102,7 @@ def linkage_cuts(P: np.ndarray, low: int, high: int) -> list[np.ndarray]:
     np.fill_diagonal(apart, 0)
     tree = linkage(squareform(apart, checks=False), method="average")
     counts = range(low, min(high, len(P)) + 1)
-    return [fcluster(tree, k, criterion="maxclust").astype(np.int64) - 1 for k in counts]
+    return [cut_tree(tree, k) for k in counts]
 
 
 def refine_partition(

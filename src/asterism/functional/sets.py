@@ -9,7 +9,7 @@ Every set network accepts ``keep`` and must give the same answer however much pa
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -43,16 +43,16 @@ class SetBatch:
         """Number of points of each data set, (B,)."""
         return self.keep.sum(dim=1)
 
-    def to(self, *args: Any, **kwargs: Any) -> "SetBatch":
-        """Move to a device; arguments as in ``Tensor.to``."""
+    def to(self, device: torch.device | str) -> "SetBatch":
+        """Move to a device."""
         return replace(
             self,
-            x=self.x.to(*args, **kwargs),
-            keep=self.keep.to(*args, **kwargs),
-            labels=None if self.labels is None else self.labels.to(*args, **kwargs),
+            x=self.x.to(device=device),
+            keep=self.keep.to(device=device),
+            labels=None if self.labels is None else self.labels.to(device=device),
             truth=None
             if self.truth is None
-            else Mixture(*(part.to(*args, **kwargs) for part in self.truth)),
+            else Mixture(*(p.to(device=device) for p in self.truth)),
         )
 
 

@@ -6,6 +6,7 @@ the file system: whoever looks finds the old file or the new one, and a kill lea
 
 import contextlib
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,18 +42,30 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterato
         with handle:
             yield handle
             if durable:
-                handle.flush()
-                os.fsync(handle.fileno())
+                _to_disk(handle)
         temporary.replace(target)
+        if durable and hasattr(os, "O_DIRECTORY"):
+            folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def sweep(path: Path) -> None:
-    """Remove what killed writers of ``path`` left behind."""
+def _to_disk(handle: BinaryIO) -> None:
+    handle.flush()
+    os.fsync(handle.fileno())
+
+
+def sweep(path: Path, older_than: float = 3600.0) -> None:
+    """Remove what killed writers of ``path`` left behind, but nothing another may be writing."""
     for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-        leftover.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - leftover.stat().st_mtime > older_than:
+                leftover.unlink()
 
 
 def cache_directory(kind: str) -> Path:

@@ -50,7 +50,9 @@ def find_weights(name: str | os.PathLike[str]) -> Path:
     A path has a directory part or ends in ``.safetensors``.
     """
     text = os.fspath(name)
-    if os.sep in text or text.endswith((".safetensors", ".json")):
+    separators = {os.sep, os.altsep or os.sep}
+    is_path = not isinstance(name, str) or any(mark in text for mark in separators)
+    if is_path or text.endswith((".safetensors", ".json")):
         tensors, _ = weight_paths(text)
         if not tensors.exists():
             raise WeightsError(

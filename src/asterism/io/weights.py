@@ -28,7 +28,7 @@ _OPTIONAL: dict[str, type] = {"state": dict, "encoder": dict}
 
 def weight_paths(path: str | Path) -> tuple[Path, Path]:
     """Tensor file and card that belong to ``path``, which may name either, or their stem."""
-    path = Path(path)
+    path = Path(path).expanduser()
     stem = path.with_suffix("") if path.suffix in {".safetensors", ".json"} else path
     return stem.with_name(stem.name + ".safetensors"), stem.with_name(stem.name + ".json")
 

@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
+from torch import nn
 
 from asterism._validation import (
     Integral,
@@ -95,6 +97,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
     (3, (150, 4))
     """
 
+    _module_class: ClassVar[type[nn.Module]] = Autoencoder
     _per_cluster: ClassVar[tuple[str, ...]] = ("cluster_centers_",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepClusterer._parameter_constraints,
@@ -141,6 +144,11 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         check_rows(len(X), self.n_clusters)
         self.offset_, self.factor_ = fit_scaling(X, self.scaling)
+        self.architecture_ = {
+            "dim": X.shape[1],
+            "hidden_dims": tuple(self.hidden_dims),
+            "latent_dim": self.latent_dim or min(10, X.shape[1]),
+        }
         with seeded(seed):
             self.module_ = self._make_module()
         self._train_autoencoder(X, seed)
@@ -149,9 +157,6 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
         self.cluster_centers_ = kmeans.cluster_centers_
         self.inertia_ = float(kmeans.inertia_)
         self.variance_ = self.inertia_ / codes.size
-
-    def _make_module(self) -> Autoencoder:
-        return Autoencoder(self.n_features_in_, tuple(self.hidden_dims), self._n_features_out)
 
     def _train_autoencoder(self, X: np.ndarray, seed: int) -> None:
         module = self._on_device()
@@ -187,7 +192,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
 
     @property
     def _n_features_out(self) -> int:
-        return self.latent_dim or min(10, self.n_features_in_)
+        return int(self.architecture_["latent_dim"])
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         log_r = spherical_log_responsibilities(
@@ -198,8 +203,7 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
 
     def _score(self, X: np.ndarray) -> float:
         """Mean over rows of minus the squared distance to the nearest centre, in the embedding."""
-        codes = self._codes(X)
-        squared = ((codes[:, None] - self.cluster_centers_[None]) ** 2).sum(axis=2)
+        squared = cdist(self._codes(X), self.cluster_centers_, "sqeuclidean")
         return -float(squared.min(axis=1).mean())
 
 

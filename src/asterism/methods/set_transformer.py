@@ -43,8 +43,8 @@ class SetTransformerMixture(AmortizedClusterer):
 
     Parameters
     ----------
-    n_clusters : int or None, default=None
-        Number of clusters. None takes what the weights were trained for; a smaller number merges
+    n_clusters : int or "auto", default="auto"
+        Number of clusters. "auto" takes what the weights were trained for; a smaller number merges
         components of the network's mixture, nearest pair first.
     refine : {None, "em"}, default=None
         Follow the network by expectation maximisation.
@@ -67,8 +67,8 @@ class SetTransformerMixture(AmortizedClusterer):
         Cluster of each row, 0 the largest.
     n_clusters_ : int
         Clusters that own at least one row.
-    weights_ : ndarray of shape (n_clusters,)
-        Mixture weights π.
+    weights_ : ndarray of shape (n_components,)
+        Mixture weights π; components that own no row come last.
     means_, scales_ : ndarray of shape (n_clusters, n_network_dimensions)
         Centres and standard deviations, in the network's coordinates
         ``(X - origin_) @ projection_``.
@@ -95,14 +95,14 @@ class SetTransformerMixture(AmortizedClusterer):
     _per_cluster: ClassVar[tuple[str, ...]] = ("weights_", "means_", "scales_")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AmortizedClusterer._parameter_constraints,
-        "n_clusters": [at_least(1), None],
+        "n_clusters": [at_least(1), StrOptions({"auto"})],
         "refine": [StrOptions({"em"}), None],
         "n_em": [at_least(1)],
     }
 
     def __init__(
         self,
-        n_clusters: int | None = None,
+        n_clusters: int | str = "auto",
         *,
         refine: str | None = None,
         n_em: int = 1,
@@ -122,19 +122,26 @@ class SetTransformerMixture(AmortizedClusterer):
         self.verbose = verbose
 
     def _architecture(self, prior: Any) -> dict[str, Any]:
-        n_components = self.n_clusters or getattr(prior, "n_clusters", 4)
+        n_components = getattr(prior, "n_clusters", 4)
+        if self.n_clusters != "auto":
+            n_components = int(self.n_clusters)
         return {"dim": getattr(prior, "dim", 2), "n_components": n_components}
 
     def _default_prior(self) -> GaussianMixturePrior:
-        return GaussianMixturePrior(n_clusters=self.n_clusters or 4)
+        return GaussianMixturePrior(
+            n_clusters=4 if self.n_clusters == "auto" else int(self.n_clusters)
+        )
 
     def _default_plan(self) -> TrainingPlan:
-        return TrainingPlan(steps=50_000, lr=1e-3, schedule="drop", drop_at=0.7)
+        return TrainingPlan(
+            steps=50_000, lr=1e-3, schedule="cosine", warmup=0.02, clip=10.0, ema=0.999
+        )
 
     def _check_set(self, X: np.ndarray) -> None:
-        capacity, wanted = int(self.architecture_["n_components"]), self.n_clusters
-        if wanted is None:
+        capacity = int(self.architecture_["n_components"])
+        if self.n_clusters == "auto":
             return
+        wanted = int(self.n_clusters)
         if wanted > capacity:
             raise DataError(
                 f"n_clusters={wanted}, but the weights {str(self.weights)!r} were trained for "
@@ -145,17 +152,18 @@ class SetTransformerMixture(AmortizedClusterer):
 
     def _infer(self, batch: SetBatch) -> list[dict[str, np.ndarray]]:
         capacity = int(self.architecture_["n_components"])
-        wanted = self.n_clusters or capacity
-        mixture = Mixture(*(part.cpu() for part in self.module_(batch.x, batch.keep)))
-        batch = batch.to("cpu")  # the rest is small, and some accelerators lack double precision
+        wanted = capacity if self.n_clusters == "auto" else int(self.n_clusters)
+        # The rest is small, wants double precision, and some accelerators have none.
+        mixture = Mixture(*(part.cpu().double() for part in self.module_(batch.x, batch.keep)))
+        x, keep = batch.x.cpu().double(), batch.keep.cpu()
         if wanted < capacity:
             reduced = [
                 reduce_mixture(Mixture(*parts), wanted) for parts in zip(*mixture, strict=True)
             ]
             mixture = Mixture(*(torch.stack(parts) for parts in zip(*reduced, strict=True)))
         for _ in range(self.n_em if self.refine == "em" else 0):
-            mixture = em_step(batch.x, mixture, batch.keep)
-        log_weights, means, scales = (part.double().numpy() for part in mixture)
+            mixture = em_step(x, mixture, keep)
+        log_weights, means, scales = (part.numpy() for part in mixture)
         return [
             {"weights_": np.exp(log_weights[b]), "means_": means[b], "scales_": scales[b]}
             for b in range(len(batch))
@@ -163,7 +171,8 @@ class SetTransformerMixture(AmortizedClusterer):
 
     @property
     def _mixture(self) -> Mixture:
-        parts = (np.log(self.weights_), self.means_, self.scales_)
+        log_weights = np.log(np.maximum(self.weights_, np.finfo(np.float64).tiny))
+        parts = (log_weights, self.means_, self.scales_)
         return Mixture(*(torch.from_numpy(part) for part in parts))
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:

@@ -35,6 +35,6 @@ def load_checkpoint(path: Path) -> dict[str, Any] | None:
             f"checkpoint {path} cannot be read ({error.__class__.__name__}); delete it to start "
             "again from the first step"
         ) from error
-    if not isinstance(state, dict):
-        raise TrainingError(f"checkpoint {path} holds a {type(state).__name__}, not a training run")
+    if not isinstance(state, dict) or "fingerprint" not in state:
+        raise TrainingError(f"checkpoint {path} is not that of a training run; delete or move it")
     return state

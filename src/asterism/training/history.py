@@ -8,16 +8,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+from asterism.io.files import replacing
+
 __all__ = ["History", "Record"]
 
 Record = dict[str, Any]
 
 
 class History:
-    """A list of records, mirrored to ``path`` when one is given."""
+    """A list of records, mirrored to ``path`` when one is given and it is ours to write."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, writes: bool = True) -> None:
         self.path = path
+        self.writes = writes
         self.records: list[Record] = []
 
     def rewind(self, step: int) -> None:
@@ -25,13 +28,15 @@ class History:
         if self.path is None:
             return
         self.records = [record for record in read_history(self.path) if record["step"] <= step]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text("".join(json.dumps(record) + "\n" for record in self.records))
+        if self.writes:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path) as file:
+                file.write("".join(json.dumps(record) + "\n" for record in self.records).encode())
 
     def append(self, record: Record) -> None:
         """Add a record; the file is flushed at once."""
         self.records.append(record)
-        if self.path is not None:
+        if self.path is not None and self.writes:
             with self.path.open("a") as file:
                 file.write(json.dumps(record) + "\n")
 

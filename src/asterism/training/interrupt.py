@@ -51,4 +51,5 @@ def stop_request(active: bool) -> Iterator[StopRequest]:
         yield request
     finally:
         for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+            if handler is not None:  # None stands for a handler that was not set from Python
+                signal.signal(number, handler)

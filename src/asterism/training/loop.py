@@ -13,14 +13,13 @@ Under ``torchrun`` the shards of a step are dealt out to the ranks and gradients
 match one rank that works through both shards itself.
 """
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
@@ -31,76 +30,13 @@ from asterism.training.distributed import Ranks, ranks
 from asterism.training.history import History, Record
 from asterism.training.interrupt import StopRequest, stop_request
 from asterism.training.optim import make_optimizer, rate_factor
-from asterism.training.sources import NOISE, Source, derive_seed, stream
+from asterism.training.plan import TrainingPlan
+from asterism.training.seeding import borrowed_generators, seed_generators
+from asterism.training.sources import NOISE, Indices, Source, derive_seed, move, stream
 
-__all__ = ["TrainingPlan", "train"]
+__all__ = ["train"]
 
 Objective = Callable[[nn.Module, Any], Tensor]
-
-_HARMLESS = {"log_every", "checkpoint_seconds", "checkpoint_steps", "workers"}
-"""Fields of a plan that may change between a run and its continuation."""
-
-
-@dataclass(frozen=True)
-class TrainingPlan:
-    """How to optimise: everything that decides the final weights but module, source and seed.
-
-    Parameters
-    ----------
-    steps : int
-        Optimiser steps. With ``max_seconds`` a mere upper bound.
-    lr, optimizer, weight_decay : float, {"adam", "adamw"}, float
-        The optimiser.
-    schedule, warmup, drop_at : {"constant", "cosine", "drop"}, float, float
-        Learning rate over progress in [0, 1]; see :mod:`asterism.training.optim`.
-    max_seconds : float or None
-        Drive the schedule by wall time instead of steps and stop when it is used up. Such runs
-        resume, but depend on the machine's speed.
-    clip : float or None
-        Largest norm of the gradient.
-    ema : float or None
-        Decay of the moving average of the weights, which then replaces them at the end.
-    shards : int or None
-        Batches a step, over all ranks; by default one a rank.
-    log_every, checkpoint_seconds, checkpoint_steps : int, float, int or None
-        Cadence of history records and checkpoints.
-    workers : int
-        Background processes that draw batches.
-    """
-
-    steps: int
-    lr: float = 1e-3
-    optimizer: str = "adam"
-    weight_decay: float = 0.0
-    schedule: str = "constant"
-    warmup: float = 0.0
-    drop_at: float = 0.7
-    max_seconds: float | None = None
-    clip: float | None = None
-    ema: float | None = None
-    shards: int | None = None
-    log_every: int = 100
-    checkpoint_seconds: float = 120.0
-    checkpoint_steps: int | None = None
-    workers: int = 0
-
-    def __post_init__(self) -> None:
-        wrong = {
-            "steps": self.steps < 0,
-            "lr": not self.lr > 0,
-            "weight_decay": self.weight_decay < 0,
-            "warmup": not 0 <= self.warmup < 1,
-            "drop_at": not 0 < self.drop_at <= 1,
-            "max_seconds": self.max_seconds is not None and not self.max_seconds > 0,
-            "clip": self.clip is not None and not self.clip > 0,
-            "ema": self.ema is not None and not 0 < self.ema < 1,
-            "shards": self.shards is not None and self.shards < 1,
-            "log_every": self.log_every < 1,
-            "workers": self.workers < 0,
-        }
-        for name in (name for name, is_wrong in wrong.items() if is_wrong):
-            raise ValueError(f"{name}={getattr(self, name)} is out of range: see TrainingPlan")
-        rate_factor(self.schedule, 0.0)  # refuses an unknown schedule before any work
 
 
 class _ObjectiveModule(nn.Module):
@@ -127,6 +63,8 @@ def train(
     objective: Objective = _own_loss,
     seed: int = 0,
     run_dir: str | Path | None = None,
+    identity: Mapping[str, Any] | None = None,
+    distributed: bool = False,
     verbose: bool = False,
     description: str = "training",
     should_stop: Callable[[list[Record]], bool] | None = None,
@@ -147,12 +85,18 @@ def train(
         Fixes every random number drawn inside the module.
     run_dir : path or None
         Keep ``checkpoint.pt`` and ``history.jsonl`` there and resume from them.
+    identity : mapping or None
+        What else makes this run this run: prior, batch size, architecture. A checkpoint of another
+        identity is refused.
+    distributed : bool
+        Share the work with the other processes ``torchrun`` started, which must see ``run_dir`` on
+        a common file system.
     verbose : bool
         Show one progress bar.
     description : str
         What the progress bar says.
     should_stop : callable or None
-        Asked after every history record; stops early when it says True.
+        Asked after every history record; stops early, for good, when it says True.
 
     Returns
     -------
@@ -160,13 +104,12 @@ def train(
         Records with ``step``, ``loss``, ``lr``, ``seconds`` (wall) and ``cpu_seconds``.
     """
     device = next(module.parameters()).device
-    cuda = [device] if device.type == "cuda" else []
     with (
-        torch.random.fork_rng(devices=cuda),
-        ranks(device) as group,
+        borrowed_generators(device),
+        ranks(device, active=distributed) as group,
         stop_request(active=run_dir is not None) as request,
     ):
-        run = _Run(module, plan, objective, seed, run_dir, group, request)
+        run = _Run(module, plan, objective, seed, run_dir, dict(identity or {}), group, request)
         run.resume()
         with tqdm(
             total=plan.steps,
@@ -189,11 +132,12 @@ class _Run:
         objective: Objective,
         seed: int,
         run_dir: str | Path | None,
+        identity: dict[str, Any],
         group: Ranks,
         request: StopRequest,
     ) -> None:
         self.module, self.plan, self.seed = module, plan, seed
-        self.group, self.request = group, request
+        self.identity, self.group, self.request = identity, group, request
         self.directory = None if run_dir is None else Path(run_dir)
         self.device = next(module.parameters()).device
         self.shards = plan.shards or group.world
@@ -214,9 +158,9 @@ class _Run:
         self.model: nn.Module = _ObjectiveModule(module, objective)
         if group.world > 1:
             self.model = nn.parallel.DistributedDataParallel(self.model)
-        path = self.directory / "history.jsonl" if self.directory and group.leads else None
-        self.history = History(path)
-        self.step, self.loss_sum, self.loss_count = 0, 0.0, 0
+        path = None if self.directory is None else self.directory / "history.jsonl"
+        self.history = History(path, writes=group.leads)
+        self.step, self.loss_sum, self.loss_count, self.finished = 0, 0.0, 0, False
         self.wall, self.cpu = 0.0, 0.0
         self._restart_clocks()
 
@@ -233,13 +177,20 @@ class _Run:
     # --- checkpoints --------------------------------------------------------------------------
 
     def _fingerprint(self) -> dict[str, Any]:
-        settings = {k: v for k, v in asdict(self.plan).items() if k not in _HARMLESS}
-        n_weights = sum(p.numel() for p in self.module.parameters())
-        return settings | {"shards": self.shards, "seed": self.seed, "weights": n_weights}
+        shapes = {name: list(part.shape) for name, part in self.module.state_dict().items()}
+        own = {"shards": self.shards, "seed": self.seed, "shapes": shapes}
+        return (
+            self.plan.fingerprint()
+            | own
+            | {name: repr(value) for name, value in self.identity.items()}
+        )
 
     def save(self) -> None:
-        """Write the checkpoint; only the leading rank does."""
-        if self.directory is None or not self.group.leads:
+        """Write the checkpoint; all ranks take part, the leading one writes."""
+        if self.directory is None:
+            return
+        loss_sum = self.group.mean(self.loss_sum)
+        if not self.group.leads:
             return
         save_checkpoint(
             self.directory / "checkpoint.pt",
@@ -250,7 +201,8 @@ class _Run:
                 "average": None if self.average is None else self.average.state_dict(),
                 "progress": {
                     "step": self.step,
-                    "loss_sum": self.loss_sum,
+                    "finished": self.finished,
+                    "loss_sum": loss_sum,
                     "loss_count": self.loss_count,
                     "wall": self.wall,
                     "cpu": self.cpu,
@@ -278,9 +230,11 @@ class _Run:
         wanted = self._fingerprint()
         for name in wanted:
             if stored.get(name) != wanted[name]:
+                told = "another network" if name == "shapes" else f"{name}={stored.get(name)}"
+                instead = "" if name == "shapes" else f", not {wanted[name]}"
                 raise TrainingError(
-                    f"{self.directory} holds a run with {name}={stored.get(name)}, not "
-                    f"{wanted[name]}: resume with the same settings or choose another directory"
+                    f"{self.directory} holds a run with {told}{instead}: resume with the same "
+                    "settings or choose another directory"
                 )
 
     # --- the loop -----------------------------------------------------------------------------
@@ -291,18 +245,12 @@ class _Run:
         """Work through the remaining steps."""
         plan = self.plan
         per_rank = self.shards // self.group.world
-        first = self.group.rank * per_rank
-        mine = [
-            step * self.shards + shard
-            for step in range(self.step, plan.steps)
-            for shard in range(first, first + per_rank)
-        ]
-        batches = stream(source, mine, plan.workers)
-        indices = iter(mine)
+        mine = Indices(self.step, plan.steps, self.shards, self.group.rank * per_rank, per_rank)
+        batches, indices = stream(source, mine, plan.workers), iter(mine)
         saved_at = self.wall
-        finished = self.step >= plan.steps
+        self.finished = self.finished or self.step >= plan.steps
         self.module.train()
-        while not finished:
+        while not self.finished:
             self._read_clocks()
             stop, elapsed = self.group.largest(float(self.request.received), self.wall)
             if stop:
@@ -314,19 +262,20 @@ class _Run:
             self._set_rate(progress)
             self._one_step(batches, indices, per_rank)
             bar.update()
-            finished = self.step >= plan.steps
-            if self.step % plan.log_every == 0 or finished:
+            self.finished = self.step >= plan.steps
+            if self.step % plan.log_every == 0 or self.finished:
                 self._log(bar)
-                finished = finished or (
-                    should_stop is not None and should_stop(self.history.records)
-                )
+                wish = should_stop is not None and should_stop(self.history.records)
+                self.finished = bool(self.group.largest(float(wish or self.finished))[0])
             due = elapsed - saved_at >= plan.checkpoint_seconds or (
                 plan.checkpoint_steps is not None and self.step % plan.checkpoint_steps == 0
             )
-            if due and not finished:
+            if due and not self.finished:
                 self.save()
                 saved_at = elapsed
         self._read_clocks()
+        if self.loss_count:
+            self._log(bar)
         self.save()
         if self.average is not None:
             self.module.load_state_dict(self.average.module.state_dict())
@@ -344,27 +293,33 @@ class _Run:
             # Gradients are exchanged once a step, with the last shard.
             waits = self.group.world > 1 and turn < per_rank - 1
             with self.model.no_sync() if waits else nullcontext():  # type: ignore[operator]
-                batch = next(batches).to(self.device)
-                torch.manual_seed(derive_seed(NOISE, self.seed, next(indices)))
+                batch = move(next(batches), self.device)
+                seed_generators(derive_seed(NOISE, self.seed, next(indices)), self.device)
                 loss = self.model(batch) / per_rank
                 loss.backward()
             self.loss_sum += float(loss.detach())
-        if self.plan.clip is not None:
-            nn.utils.clip_grad_norm_(self.module.parameters(), self.plan.clip)
+        limit = math.inf if self.plan.clip is None else self.plan.clip
+        norm = float(nn.utils.clip_grad_norm_(self.module.parameters(), limit))
+        # Before the weights are touched, so that the last checkpoint stays good. All ranks have the
+        # same gradient, and agree.
+        self._refuse_if_not_finite(norm, "gradient")
         self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.module)
         self.step += 1
         self.loss_count += 1
-        if self.loss_sum != self.loss_sum or abs(self.loss_sum) == float("inf"):
+
+    def _refuse_if_not_finite(self, value: float, what: str) -> None:
+        if not math.isfinite(value):
             raise TrainingError(
-                f"the loss is no longer finite at step {self.step}: lower lr={self.plan.lr}, set "
-                "clip, or rescale the data"
+                f"the {what} is no longer finite ({value}) at step {self.step + 1}: lower "
+                f"lr={self.plan.lr}, set clip, or rescale the data"
             )
 
     def _log(self, bar: "tqdm[Any]") -> None:
         self._read_clocks()
         loss = self.group.mean(self.loss_sum / max(self.loss_count, 1))
+        self._refuse_if_not_finite(loss, "loss")
         self.loss_sum, self.loss_count = 0.0, 0
         record = {
             "step": self.step,

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 
 from torch import nn, optim
 
-__all__ = ["SCHEDULES", "make_optimizer", "rate_factor"]
+__all__ = ["OPTIMIZERS", "SCHEDULES", "make_optimizer", "rate_factor"]
 
 SCHEDULES = ("constant", "cosine", "drop")
-_OPTIMIZERS: dict[str, type[optim.Optimizer]] = {"adam": optim.Adam, "adamw": optim.AdamW}
+OPTIMIZERS: dict[str, type[optim.Optimizer]] = {"adam": optim.Adam, "adamw": optim.AdamW}
 _FUSED_DEVICES = {"cpu", "cuda", "xpu"}
 
 
@@ -26,10 +26,8 @@ def make_optimizer(
     """Adam or AdamW, fused wherever every parameter lives on a device that has the kernel."""
     parameters = [p for p in parameters if p.requires_grad]
     fused = all(p.device.type in _FUSED_DEVICES for p in parameters)
-    if name not in _OPTIMIZERS:
-        raise ValueError(f"optimizer={name!r} is not one of {sorted(_OPTIMIZERS)}")
     options = {"lr": lr, "weight_decay": weight_decay, "fused": fused}
-    return _OPTIMIZERS[name](parameters, **options)  # type: ignore[arg-type]
+    return OPTIMIZERS[name](parameters, **options)  # type: ignore[arg-type]
 
 
 def rate_factor(schedule: str, progress: float, warmup: float = 0.0, drop_at: float = 0.7) -> float:

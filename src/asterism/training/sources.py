@@ -8,7 +8,8 @@ and two ranks see what one rank with twice the shards would.
 """
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from asterism.functional.sets import DatasetPrior, SetBatch
 
-__all__ = ["ArraySource", "PriorSource", "Source", "derive_seed", "stream"]
+__all__ = ["ArraySource", "Indices", "PriorSource", "Source", "derive_seed", "move", "stream"]
 
 Source = Callable[[int], Any]
 
@@ -27,7 +28,7 @@ DATA, NOISE = 0, 1
 
 
 def derive_seed(*parts: int) -> int:
-    """Independent 63-bit seed for every tuple of non-negative integers.
+    """Independent 63-bit seed for every tuple of non-negative integers of one length.
 
     >>> derive_seed(0, 1) != derive_seed(1, 0)
     True
@@ -97,7 +98,35 @@ class _IndexedSource(Dataset[Any]):
         return self.source(index)
 
 
-def stream(source: Source, indices: Sequence[int], workers: int) -> Iterator[Any]:
+@dataclass(frozen=True)
+class Indices:
+    """Indices of the batches a rank has still to see, made as they are asked for."""
+
+    start: int
+    stop: int
+    shards: int = 1
+    first: int = 0
+    per_rank: int = 1
+
+    def __iter__(self) -> Iterator[int]:
+        for step in range(self.start, self.stop):
+            for shard in range(self.first, self.first + self.per_rank):
+                yield step * self.shards + shard
+
+
+def move(batch: Any, device: torch.device) -> Any:
+    """A batch on a device: anything with ``to``, or a tuple, list or dictionary of such."""
+    if hasattr(batch, "to"):
+        return batch.to(device)
+    if isinstance(batch, Mapping):
+        return {name: move(part, device) for name, part in batch.items()}
+    if isinstance(batch, tuple | list):
+        parts = [move(part, device) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch
+
+
+def stream(source: Source, indices: Iterable[int], workers: int) -> Iterator[Any]:
     """Batches of ``indices`` in order; with workers, drawn ahead of time in other processes."""
     if workers == 0:
         return map(source, indices)
@@ -107,11 +136,17 @@ def stream(source: Source, indices: Sequence[int], workers: int) -> Iterator[Any
         sampler=indices,
         num_workers=workers,
         prefetch_factor=4,
+        collate_fn=_as_it_is,
         worker_init_fn=_quiet_worker,
         # Without a generator of its own the loader would draw from the global one.
         generator=torch.Generator().manual_seed(0),
     )
     return iter(loader)
+
+
+def _as_it_is(batch: Any) -> Any:
+    """Batches arrive as the source made them; the loader would turn arrays into tensors."""
+    return batch
 
 
 def _quiet_worker(_: int) -> None:

@@ -12,7 +12,7 @@ import warnings
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import eigsh
@@ -20,6 +20,7 @@ from sklearn.cluster import SpectralClustering
 from sklearn.neighbors import kneighbors_graph
 
 from asterism._validation import StrOptions, at_least, check_rows
+from asterism.functional.hierarchy import cut_tree
 from asterism.methods.baselines.nearest import NearestRowClusterer
 from asterism.methods.baselines.selection import best_silhouette, candidate_counts, largest_gap
 
@@ -162,7 +163,7 @@ class AutoAgglomerative(NearestRowClusterer):
         tree = linkage(X, method=self.linkage)
 
         def cut(n_clusters: int) -> np.ndarray:
-            return fcluster(tree, n_clusters, criterion="maxclust") - 1
+            return cut_tree(tree, n_clusters)
 
         if self.n_clusters == "auto":
             cuts = (cut(k) for k in candidate_counts(X, self.max_clusters))

@@ -55,6 +55,8 @@ class NearestRowClusterer(Clusterer):
         self.context_labels_ = position[self.context_labels_]
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        index = NearestNeighbors(n_neighbors=1).fit(self.context_rows_)
-        nearest = index.kneighbors(X, return_distance=False).squeeze(1)
+        # Far from the origin, expanded squares would lose the distances between rows.
+        origin = self.context_rows_.mean(axis=0)
+        index = NearestNeighbors(n_neighbors=1).fit(self.context_rows_ - origin)
+        nearest = index.kneighbors(X - origin, return_distance=False).squeeze(1)
         return one_hot_log(self.context_labels_[nearest], int(self.context_labels_.max()) + 1)

@@ -29,9 +29,7 @@ Fitted = TypeVar("Fitted")
 
 def candidate_counts(X: np.ndarray, max_clusters: int) -> range:
     """Numbers of clusters worth trying: 2 … max, fewer where there are few distinct rows."""
-    distinct = len(np.unique(X[:SAMPLE], axis=0))
-    if len(X) > SAMPLE and distinct < 2:
-        distinct = len(np.unique(X, axis=0))
+    distinct = len(np.unique(X, axis=0))
     return range(2, min(max_clusters, distinct, len(X) - 1) + 1)
 
 
@@ -48,15 +46,17 @@ def best_silhouette(
     rows = np.arange(len(X))
     if len(X) > SAMPLE:
         rows = np.random.RandomState(seed).choice(len(X), SAMPLE, replace=False)
-    best, scores = None, {}
+    best, best_score = None, -np.inf
+    scores: dict[int, float] = {}
     for candidate in candidates:
-        labels = labels_of(candidate)[rows]
-        n_clusters = len(np.unique(labels))
-        if not 2 <= n_clusters < len(rows):
+        labels = labels_of(candidate)
+        sampled = labels[rows]
+        if not 2 <= len(np.unique(sampled)) < len(rows):
             continue
-        scores[n_clusters] = float(silhouette_score(X[rows], labels))
-        if scores[n_clusters] == max(scores.values()):
-            best = candidate
+        score = float(silhouette_score(X[rows], sampled))
+        scores[len(np.unique(labels))] = score
+        if score > best_score:
+            best, best_score = candidate, score
     return best, scores
 
 
