@@ -29,7 +29,6 @@ from asterism.cli.tables import (
     SourceArgument,
     TableOptions,
 )
-from asterism.io.files import replacing
 from asterism.methods.registry import DEFAULT_METHOD, Method, get_method
 
 if TYPE_CHECKING:
@@ -202,6 +201,8 @@ def draw(result: "TableClustering", path: str) -> None:
 
 def save_picture(axes: Any, path: str) -> None:
     """Write the figure of some axes; the ending of the name sets the format."""
+    from asterism.io.files import replacing
+
     ending = Path(path).suffix.removeprefix(".")
     with replacing(path) as file:
         axes.figure.savefig(file, format=ending, dpi=150, bbox_inches="tight")
