@@ -238,7 +238,8 @@ TINY += ["--prior", "n_points=[20,30]", "--batch-size", "4", "-k", "3"]
 def test_train_resume_and_use_the_weights(table, capfd, tmp_path):
     command = ["train", "set-transformer", "-o", "w", "--steps", "5", *TINY]
     _, err = succeed(capfd, *command)
-    assert err.endswith("weights: w.safetensors\n")
+    assert "weights: w.safetensors\n" in err
+    assert err.endswith("--set weights=w.safetensors\n")
     first = (tmp_path / "w.safetensors").read_bytes()
     card = json.loads((tmp_path / "w.json").read_text())
     assert card["training"]["steps"] == 5
@@ -312,3 +313,23 @@ def test_version(capfd):
 def test_python_dash_m():
     done = process("version")
     assert (done.returncode, done.stdout.decode().strip()) == (0, asterism.__version__)
+
+
+def test_identifiers_come_back_letter_for_letter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i:03d},{10 * (i % 2)},{i % 3}" for i in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(["name,a,b", *rows]) + "\n")
+    assert _run(["cluster", "t.csv", "--id", "name", "-k", "2", "-o", "out.csv", "-q"]) == 0
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("000,0,0,")
+
+
+def test_a_projection_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("t.npy", np.random.default_rng(0).normal(size=(40, 5)))
+    assert _run(["cluster", "t.npy", "-m", "set-transformer", "-o", "out.csv"]) == 0
+    assert "5 features projected on 2 principal axes" in capsys.readouterr().err
+
+
+def test_the_version_is_an_option_too(capsys):
+    assert _run(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == asterism.__version__

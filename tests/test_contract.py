@@ -147,7 +147,11 @@ def test_save_load_pickle_and_clone(method_name, tmp_path):
         np.testing.assert_array_equal(twin.predict(frame), model.predict(frame))
         assert twin.feature_names_in_.tolist() == ["a", "b"]
         assert twin.score(frame) == pytest.approx(model.score(frame))
-        assert twin.get_params() == model.get_params()
+        # A network read from a file is found there again by a clone.
+        changed = {"weights"} if twin.get_params().get("weights") != "default" else set()
+        kept = {k: v for k, v in model.get_params().items() if k not in changed}
+        assert kept.items() <= twin.get_params().items()
+        np.testing.assert_array_equal(clone(twin).fit(frame).labels_, model.labels_)
     assert not hasattr(clone(model), "labels_")
 
 

@@ -208,11 +208,12 @@ def test_identifiers_are_refused():
 
 
 def test_row_numbers_are_warned_of():
-    with pytest.warns(AsterismWarning, match="'n' merely counts the rows.*--id n"):
-        encode({"n": np.arange(1, 31)})
+    for start in (0, 1, 1000):
+        with pytest.warns(AsterismWarning, match="'n' merely counts the rows.*--id n"):
+            encode({"n": np.arange(start, start + 30)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        encode({"n": np.arange(2, 32)})
+        encode({"n": np.arange(0, 60, 2)})
 
 
 @pytest.mark.parametrize(

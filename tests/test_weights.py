@@ -155,8 +155,8 @@ def test_what_json_lacks_comes_back_as_it_was(tmp_path):
 
     network = SetTransformerMixture.from_pretrained("set-transformer-mog").save(tmp_path / "net")
     fitted = SetTransformerMixture(weights=network).fit(X)
-    fitted.save(tmp_path / "fitted")
-    assert SetTransformerMixture.load(tmp_path / "fitted").weights == str(network)
+    path = fitted.save(tmp_path / "fitted")
+    assert SetTransformerMixture.load(tmp_path / "fitted").weights == str(path)
 
 
 def test_a_card_sets_fitted_attributes_only(model):

@@ -53,7 +53,7 @@ class MethodTable(_Generated):
         head = ("name", "estimator", "family", "K", "soft", "what it does")
         rows = []
         for method in methods():
-            count = "given" if method.needs_k else "found or given" if method.takes_k else "found"
+            count = method.count
             estimator = f"{{py:class}}`~asterism.{method.class_name}`"
             soft = "yes" if method.soft else "no"
             family = f"[{method.family}]({_family_page(method.family)})"

@@ -98,6 +98,8 @@ def read_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
         raise DataError("X is None: give a table of numbers, rows by columns")
     if isinstance(X, torch.Tensor):
         X = _from_torch(X)
+    if type(X).__module__.startswith("polars") and hasattr(X, "collect"):
+        X = X.collect()
     _refuse_dates(X)
     try:
         rows = validate_data(

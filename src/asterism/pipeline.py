@@ -59,10 +59,10 @@ class TableModel:
             raise WeightsError(
                 f"{path} holds an estimator without a table's encoder; read it with asterism.load"
             )
-        return cls(_restore(arrays, card), TableEncoder.from_dict(card["encoder"]))
+        return cls(_restore(arrays, card, path), TableEncoder.from_dict(card["encoder"]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableClustering:
     """What :func:`cluster_table` found."""
 
@@ -89,6 +89,16 @@ class TableClustering:
     def n_clusters(self) -> int:
         """Clusters found; noise is none."""
         return int(self.model.estimator.n_clusters_)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done to the table and by the method, in words."""
+        return [*self.model.encoder.notes_, *getattr(self.model.estimator, "notes_", [])]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.sizes))
+        rows = f"{len(self.labels)} rows by {self.method.name}"
+        return f"<{self.n_clusters} clusters of {rows}: {sizes}>"
 
     @property
     def sizes(self) -> list[int]:
@@ -155,7 +165,7 @@ def cluster_table(
     else:
         chosen = get_method(method)
         estimator = make_estimator(chosen, n_clusters, random_state=random_state, **parameters)
-    frame = read_table(table)
+    frame = read_table(table, text=[] if id_column is None else [id_column])
     if len(frame) < 2:
         found = "1 row" if len(frame) else "0 rows"
         raise TableError(f"the table has {found}: clustering needs two at least")
@@ -218,7 +228,8 @@ def assign(estimator: Clusterer, X: np.ndarray) -> tuple[np.ndarray, np.ndarray 
         return estimator.predict(X), None
     probability = estimator.predict_proba(X)
     surest = probability.max(axis=1)
-    return np.where(surest > 0, probability.argmax(axis=1), -1), surest
+    # Six digits: the rest differs from machine to machine.
+    return np.where(surest > 0, probability.argmax(axis=1), -1), np.round(surest, 6)
 
 
 def load(path: str | Path, **overrides: Any) -> Clusterer:
@@ -235,7 +246,7 @@ def load(path: str | Path, **overrides: Any) -> Clusterer:
     -------
     Clusterer
     """
-    return _restore(*read_weights(path)).set_params(**overrides)
+    return _restore(*read_weights(path), path).set_params(**overrides)
 
 
 def _described(estimator: Clusterer) -> Method:
@@ -248,14 +259,14 @@ def _described(estimator: Clusterer) -> Method:
         return Method(cls.__name__, target, "own", "given by the user", soft=cls.soft)
 
 
-def _restore(arrays: dict[str, np.ndarray], card: dict[str, Any]) -> Clusterer:
+def _restore(arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path) -> Clusterer:
     try:
         cls = method_of_class(card["method"]).load()
     except UnknownMethodError as error:
         raise WeightsError(
             f"the card names the method {card['method']!r}, which this version does not know"
         ) from error
-    return cls._restore(arrays, card)
+    return cls._restore(arrays, card, path)
 
 
 def _agreement(known: np.ndarray, labels: np.ndarray) -> dict[str, float] | None:

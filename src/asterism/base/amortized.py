@@ -38,7 +38,7 @@ from asterism.exceptions import DataError, WeightsError
 from asterism.functional.alignment import apply_alignment, fit_alignment
 from asterism.functional.sets import DatasetPrior, SetBatch, pad_sets, size_sorted_chunks
 from asterism.io.pretrained import find_weights
-from asterism.io.weights import read_weights
+from asterism.io.weights import read_weights, weight_paths
 from asterism.training import PriorSource, TrainingPlan, train
 from asterism.training.checkpoint import load_checkpoint
 from asterism.training.distributed import own_device, world_size
@@ -246,6 +246,15 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
 
     # --- inside -------------------------------------------------------------------------------
 
+    @classmethod
+    def _restore(
+        cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path
+    ) -> Self:
+        estimator = super()._restore(arrays, card, path)
+        # The network came from this file, and a clone must find it there.
+        estimator.weights = estimator.network_ = str(weight_paths(path)[0])
+        return estimator
+
     def _load_weights(self) -> None:
         """Make the network of the parameter ``weights`` ours, unless it is already."""
         if hasattr(self, "module_") and self.network_ == str(self.weights):
@@ -275,6 +284,12 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         """Choose the affine map from the user's columns to the network's coordinates."""
         if self.scaling == "auto":
             self.origin_, self.projection_ = fit_alignment(X, self._dim, self.spread_)
+            if X.shape[1] > self._dim:
+                kept = self._aligned(X).var(axis=0).sum() / (self.projection_[:, 0] ** 2).sum()
+                share = kept / max(float(X.var(axis=0, dtype=np.float64).sum()), 1e-300)
+                axes = f"{self._dim} principal axes ({share:.0%} of the variance)"
+                told = f"{X.shape[1]} features projected on {axes}: the network knows no more"
+                self.notes_ = [told]
         elif X.shape[1] == self._dim:
             self.origin_, self.projection_ = np.zeros(self._dim), np.eye(self._dim)
         else:

@@ -189,12 +189,14 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 f"{path} holds {card['method']!r}, not {cls.__name__}; asterism.load(path) takes "
                 "the class from the file"
             )
-        return cls._restore(arrays, card).set_params(**overrides)
+        return cls._restore(arrays, card, path).set_params(**overrides)
 
     # --- inside -------------------------------------------------------------------------------
 
     @classmethod
-    def _restore(cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any]) -> Self:
+    def _restore(
+        cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path
+    ) -> Self:
         with persistence.as_weights_error(f"the card's parameters do not fit {cls.__name__}"):
             estimator = cls(**persistence.restore_parameters(card["parameters"]))
         with persistence.as_weights_error(f"the card's state does not fit {cls.__name__}"):

@@ -51,8 +51,20 @@ app.command()(methods)
 app.add_typer(plot, name="plot")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def options(debug: DebugOption = False) -> None:
+def options(
+    debug: DebugOption = False,
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print and leave."),
+    ] = False,
+) -> None:
     """Cluster tables with neural networks, the number of clusters unknown or given."""
 
 

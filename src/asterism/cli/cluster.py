@@ -105,7 +105,7 @@ def cluster(
     chosen = get_method(method)
     parameters = {"random_state": seed} | compute_options(chosen, device, verbose) | parameters
     estimator = make_estimator(chosen, count, **parameters)
-    table = TableOptions(table_format, header, sep, decimal, encoding, key).read(source)
+    table = TableOptions(table_format, header, sep, decimal, encoding, key).read(source, id_column)
     check_destination(table, destination)
     result = cluster_table(
         table,
@@ -159,7 +159,7 @@ def summary(result: "TableClustering") -> dict[str, Any]:
         "mean_probability": None if probability is None else round(float(probability.mean()), 4),
         "scores": result.scores,
         "seconds": round(result.seconds, 3),
-        "notes": result.model.encoder.notes_,
+        "notes": result.notes,
     }
 
 
@@ -214,7 +214,6 @@ def write_html(result: "TableClustering", path: str, source: str) -> None:
     from asterism.plotting import write_report
 
     estimator, encoder = result.model.estimator, result.model.encoder
-    left_out = {encoder.id_column, encoder.label_column, *encoder.drop}
     name = "standard input" if source == "-" else Path(source).name
     write_report(
         path,
@@ -225,10 +224,10 @@ def write_html(result: "TableClustering", path: str, source: str) -> None:
         probability=result.probability,
         feature_names=encoder.feature_names_,
         parameters=estimator.get_params(deep=False),
-        notes=encoder.notes_,
+        notes=result.notes,
         history=getattr(estimator, "history_", None),
         scores=result.scores,
-        original=result.original[[c for c in result.original if c not in left_out]],
+        original=encoder.readable(result.original),
         seconds=result.seconds,
         version=__version__,
     )

@@ -23,8 +23,9 @@ def methods(
         return
     rows: list[tuple[str, ...]] = [_HEAD]
     for method in registered():
-        flags = (method.needs_k, method.soft, method.uses_labels, method.posterior)
-        answers = ["yes" if flag else "no" for flag in flags]
+        needs_k = "yes" if method.needs_k else "no" if method.finds_k else "fixed"
+        flags = (method.soft, method.uses_labels, method.posterior)
+        answers = [needs_k, *("yes" if flag else "no" for flag in flags)]
         rows.append((method.name, method.family, *answers, method.summary))
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
     for row in rows:

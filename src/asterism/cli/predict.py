@@ -52,7 +52,9 @@ def predict(
     from asterism.pipeline import TableModel
 
     fitted = TableModel.load(model)
-    table = TableOptions(table_format, header, sep, decimal, encoding, key).read(source)
+    table = TableOptions(table_format, header, sep, decimal, encoding, key).read(
+        source, fitted.encoder.id_column
+    )
     check_destination(table, destination)
     labelled = fitted.predict(
         table, cluster_column=cluster_column, probability_column=probability_column

@@ -51,8 +51,8 @@ class TableOptions:
     encoding: str | None = None
     key: str | None = None
 
-    def read(self, source: str) -> "pd.DataFrame":
-        """Table at ``source``."""
+    def read(self, source: str, id_column: str | None = None) -> "pd.DataFrame":
+        """Table at ``source``; identifiers stay letter for letter."""
         from asterism.io.tables import read_table
 
         choices: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
@@ -67,4 +67,5 @@ class TableOptions:
             decimal=self.decimal,
             encoding=self.encoding,
             key=self.key,
+            text=[] if id_column is None else [id_column],
         )

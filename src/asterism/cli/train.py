@@ -119,8 +119,10 @@ def train(
     if int(os.environ.get("RANK", "0")) == 0:
         account = _account(estimator)
         del estimator.history_  # the card keeps the thinned curve
+        estimator.set_params(verbose=False)
         path = estimator.save(output, command=command_line(), training=account)
         say(f"weights: {path}", quiet)
+        say(f"use them: asterism cluster TABLE -m {method} --set weights={path}", quiet)
 
 
 def _prior(estimator: "AmortizedClusterer", changes: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ import csv
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from asterism.exceptions import TableError
@@ -59,8 +59,12 @@ def read_delimited(
     header: bool | Literal["auto"] = "auto",
     decimal: str = ".",
     encoding: str | None = None,
+    text: Sequence[str] = (),
 ) -> "pd.DataFrame":
-    """Parse the text table; separator and header are detected where not given."""
+    """Parse the text table; separator and header are detected where not given.
+
+    Columns named in ``text`` are kept letter for letter.
+    """
     if header not in (True, False, "auto"):
         raise TableError(f"header={header!r} is none of 'auto', True, False")
     if sep is not None and len(sep) != 1 and sep != _BLANKS:
@@ -76,7 +80,7 @@ def read_delimited(
         raise TableError(f"{source.name} has only a header, no rows; if it is data, header=False")
     width = len(rows[0])
     names = _column_names(rows[0], source) if has_header else [f"x{j}" for j in range(width)]
-    frame = _parse(source, sep, names, has_header, decimal, encoding)
+    frame = _parse(source, sep, names, has_header, decimal, encoding, text)
     # pandas fills short rows with missing cells, so only those with a missing end are suspects.
     if width > 1 and frame.iloc[:, -1].isna().any():
         _refuse_ragged(source, sep, width, encoding)
@@ -152,7 +156,13 @@ def duplicates(names: Iterable[str]) -> list[str]:
 
 
 def _parse(
-    source: Source, sep: str, names: Row, has_header: bool, decimal: str, encoding: str | None
+    source: Source,
+    sep: str,
+    names: Row,
+    has_header: bool,
+    decimal: str,
+    encoding: str | None,
+    text: Sequence[str],
 ) -> "pd.DataFrame":
     import pandas as pd
 
@@ -164,6 +174,7 @@ def _parse(
                 header=0 if has_header else None,
                 names=names,
                 index_col=False,
+                dtype={name: str for name in text if name in names},
                 skipinitialspace=True,
                 na_values=sorted(MISSING_TOKENS),
                 keep_default_na=False,

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError
-from asterism.io.columns import as_tokens
+from asterism.io.columns import as_numbers, as_tokens
 from asterism.io.delimited import parse_number
 from asterism.io.features import (
     SCALINGS,
@@ -167,6 +167,15 @@ class TableEncoder:
         """Names of the D encoded columns."""
         self._check_fitted()
         return [name for feature in self.features_ for name in feature.names]
+
+    def readable(self, table: Any) -> "pd.DataFrame":
+        """The columns that make features, numbers as numbers and odd cells missing."""
+        frame = as_frame(table)
+        kept = frame[[feature.column for feature in self.features_]].copy()
+        for feature in self.features_:
+            if isinstance(feature, NumericFeature):
+                kept[feature.column] = as_numbers(frame[feature.column], feature.odd)
+        return kept
 
     def labels(self, table: Any) -> np.ndarray | None:
         """Codes of ``label_column`` into ``label_names_``, int64.

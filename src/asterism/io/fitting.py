@@ -154,7 +154,7 @@ def _refuse_identifier(name: str, tokens: Tokens) -> None:
 
 
 def _warn_of_row_numbers(name: str, values: np.ndarray) -> None:
-    if len(values) > _FEW_ROWS and values[0] in (0, 1) and bool((np.diff(values) == 1).all()):
+    if len(values) > _FEW_ROWS and bool((values[1:] == values[:-1] + 1).all()):
         warnings.warn(
             f"column {name!r} merely counts the rows; if it is an identifier, leave it out with "
             f"id_column={name!r} (--id {name}) or drop=[{name!r}] (--drop {name})",

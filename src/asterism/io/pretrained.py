@@ -65,6 +65,9 @@ def find_weights(name: str | os.PathLike[str]) -> Path:
         return shipped
     if text in _REMOTE:
         return _fetch(text, _REMOTE[text])
+    own, card = weight_paths(text)
+    if own.exists() and card.exists():
+        return own
     raise WeightsError(
         f"no weights are named {text!r}; known: {', '.join(pretrained_names()) or 'none'}. "
         "For a file of your own give its path, for example ./model.safetensors"

@@ -22,6 +22,7 @@ when the work is done.
 import io
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -57,6 +58,7 @@ def read_table(
     decimal: str = ".",
     encoding: str | None = None,
     key: str | None = None,
+    text: Sequence[str] = (),
 ) -> "pd.DataFrame":
     r"""Read a table from a file, standard input, a stream, or an object already in memory.
 
@@ -80,6 +82,8 @@ def read_table(
         Encoding of a text table, by default UTF-8.
     key : str, optional
         Name of the array in an NPZ archive.
+    text : sequence of str
+        Columns of a text table to keep letter for letter, such as identifiers: ``007``.
 
     Returns
     -------
@@ -108,7 +112,9 @@ def read_table(
         kind = format_of(found.path.name) if found.path else sniff_format(found)
     if kind in ("csv", "tsv"):
         sep = sep or ("\t" if kind == "tsv" else None)
-        frame = read_delimited(found, sep=sep, header=header, decimal=decimal, encoding=encoding)
+        frame = read_delimited(
+            found, sep=sep, header=header, decimal=decimal, encoding=encoding, text=text
+        )
     elif kind == "jsonl":
         frame = as_frame(read_jsonl(found, encoding), found.name)
     elif kind in ("npy", "npz"):

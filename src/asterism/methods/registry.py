@@ -42,6 +42,8 @@ class Method:
         Whether the number of clusters must be given.
     takes_k : bool
         Whether it may be given.
+    finds_k : bool
+        Whether it is found when not given; otherwise the weights fix it.
     soft : bool
         Whether there are probabilities.
     uses_labels : bool
@@ -56,9 +58,19 @@ class Method:
     summary: str
     needs_k: bool = False
     takes_k: bool = True
+    finds_k: bool = True
     soft: bool = True
     uses_labels: bool = False
     posterior: bool = False
+
+    @property
+    def count(self) -> str:
+        """Where the number of clusters comes from, in words."""
+        if self.needs_k:
+            return "given"
+        if not self.finds_k:
+            return "fixed by the weights, or fewer given"
+        return "found or given" if self.takes_k else "found"
 
     @property
     def class_name(self) -> str:
@@ -122,6 +134,7 @@ register(
         "asterism.methods.set_transformer:SetTransformerMixture",
         "amortised",
         "mixture of K Gaussians in one pass; K is that of the weights (4) or fewer",
+        finds_k=False,
     )
 )
 register(
@@ -131,6 +144,7 @@ register(
         "embedded",
         "k-means on the codes of an autoencoder",
         needs_k=True,
+        finds_k=False,
     )
 )
 register(
