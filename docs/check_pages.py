@@ -20,7 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-# One thread: sums in another order differ in the last digit. All of scikit-learn's checks: none skipped.
+# One thread: sums in another order differ in the last digit. None of scikit-learn's checks is
+# skipped.
 os.environ["OMP_NUM_THREADS"] = os.environ["SCIPY_ARRAY_API"] = "1"
 
 HERE = Path(__file__).resolve().parent
