@@ -41,7 +41,7 @@ demo/stars.html: $(VENV)/.user examples/stars.csv $(shell find src -name '*.py')
 	    --save demo/stars-model
 
 test: lint types
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --quiet
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --quiet
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --quiet .
