@@ -333,3 +333,14 @@ def test_a_projection_is_told(tmp_path, monkeypatch, capsys):
 def test_the_version_is_an_option_too(capsys):
     assert _run(["--version"]) == 0
     assert capsys.readouterr().out.strip() == asterism.__version__
+
+
+def test_a_report_calls_rows_by_their_name_and_codes_may_be_categories(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"star-{i},{10 * (i % 2)},{[10115, 80331][i % 2]}" for i in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(["name,a,zip", *rows]) + "\n")
+    options = ["--id", "name", "--categorical", "zip", "--report", "r.html", "-o", "out.csv", "-q"]
+    assert _run(["cluster", "t.csv", "-k", "2", *options]) == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "star-" in page
+    assert "zip = 10115" in page or "zip = 80331" in page

@@ -395,3 +395,25 @@ def test_the_dictionary_holds_everything(data, n, scaling):
             assert np.isfinite(X).all()
             np.testing.assert_array_equal(copy.transform(table), X)
             np.testing.assert_array_equal(copy.labels(table), encoder.labels(table))
+
+
+def test_numbers_that_are_names_are_categories_when_asked():
+    frame = pd.DataFrame({"zip": [10115, 80331] * 15, "age": np.linspace(20, 60, 30)})
+    encoder = TableEncoder(categorical=["zip"]).fit(frame)
+    assert encoder.feature_names_ == ["zip=10115", "zip=80331", "age"]
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    np.testing.assert_array_equal(again.transform(frame), encoder.transform(frame))
+    with pytest.raises(TableError, match="categorical asks for"):
+        TableEncoder(categorical=["city"]).fit(frame)
+    with pytest.raises(TableError, match="give a list"):
+        TableEncoder(categorical="zip").fit(frame)
+
+
+def test_odd_cells_of_numbers_are_numbers_to_a_reader():
+    frame = pd.DataFrame(
+        {"age": [str(age) for age in range(20, 59)] + ["unknown"], "id": range(40)}
+    )
+    readable = TableEncoder(id_column="id").fit(frame).readable(frame)
+    assert readable.columns.tolist() == ["age"]
+    assert readable["age"].dtype == float
+    assert readable["age"].isna().sum() == 1

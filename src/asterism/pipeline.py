@@ -114,6 +114,7 @@ def cluster_table(
     id_column: str | None = None,
     label_column: str | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     scaling: str = "standard",
     cluster_column: str = "cluster",
     probability_column: str = "probability",
@@ -134,6 +135,8 @@ def cluster_table(
         Columns that are no features: the rows' names, and known classes to compare with.
     drop : sequence of str
         Further columns to leave out.
+    categorical : sequence of str
+        Columns of numbers that are names, such as post codes: taken as categories.
     scaling : {"standard", "robust", "none"}
         What is done to numeric columns.
     cluster_column, probability_column : str
@@ -170,7 +173,7 @@ def cluster_table(
         found = "1 row" if len(frame) else "0 rows"
         raise TableError(f"the table has {found}: clustering needs two at least")
     check_new_columns(frame, cluster_column, probability_column)
-    encoder = TableEncoder(id_column, label_column, drop, scaling)  # type: ignore[arg-type]
+    encoder = TableEncoder(id_column, label_column, drop, scaling, categorical=categorical)  # type: ignore[arg-type]
     X = encoder.fit_transform(frame)
     known = encoder.labels(frame)
     estimator.fit(X, known) if chosen.uses_labels else estimator.fit(X)

@@ -64,6 +64,10 @@ def cluster(
     drop: Annotated[
         list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.")
     ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option("--categorical", help="Column of numbers that are names; may be repeated."),
+    ] = None,
     scaling: Annotated[
         str, typer.Option("--scaling", help="Of numeric columns: standard, robust or none.")
     ] = "standard",
@@ -113,6 +117,7 @@ def cluster(
         id_column=id_column,
         label_column=label_column,
         drop=drop or [],
+        categorical=categorical or [],
         scaling=scaling,
         cluster_column=cluster_column,
         probability_column=probability_column,
@@ -199,6 +204,12 @@ def draw(result: "TableClustering", path: str) -> None:
     save_picture(axes, path)
 
 
+def row_names(result: "TableClustering") -> Any:
+    """What a report calls the rows: by their identifier, or counted from 1."""
+    column = result.model.encoder.id_column
+    return range(1, len(result.original) + 1) if column is None else result.original[column]
+
+
 def save_picture(axes: Any, path: str) -> None:
     """Write the figure of some axes; the ending of the name sets the format."""
     from asterism.io.files import replacing
@@ -227,7 +238,7 @@ def write_html(result: "TableClustering", path: str, source: str) -> None:
         notes=result.notes,
         history=getattr(estimator, "history_", None),
         scores=result.scores,
-        original=encoder.readable(result.original),
+        original=encoder.readable(result.original).set_axis(row_names(result), axis=0),
         seconds=result.seconds,
         version=__version__,
     )

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError
-from asterism.io.columns import as_numbers, as_tokens
+from asterism.io.columns import as_numbers, as_tokens, canonical
 from asterism.io.delimited import parse_number
 from asterism.io.features import (
     SCALINGS,
@@ -68,6 +68,8 @@ class TableEncoder:
         Further columns to leave out.
     scaling : {"standard", "robust", "none"}, default="standard"
         What is done to numeric columns.
+    categorical : sequence of str, default=()
+        Columns of numbers that are names, such as codes and post codes: taken as categories.
     max_categories : int, default=30
         Categories of a column that get a feature of their own; rarer ones, and values first met
         after ``fit``, share one.
@@ -107,12 +109,14 @@ class TableEncoder:
         drop: Sequence[str] = (),
         scaling: Scaling = "standard",
         max_categories: int = 30,
+        categorical: Sequence[str] = (),
     ) -> None:
         self.id_column = id_column
         self.label_column = label_column
         self.drop = drop
         self.scaling = scaling
         self.max_categories = max_categories
+        self.categorical = categorical
 
     def fit(self, table: Any) -> "TableEncoder":
         """Learn from the columns of a training table (a data frame, or a 2-D array)."""
@@ -125,7 +129,12 @@ class TableEncoder:
         features = []
         for name in frame.columns:
             if name not in left_out:
-                feature, told = fit_column(frame[name], self.scaling, self.max_categories)
+                feature, told = fit_column(
+                    frame[name],
+                    self.scaling,
+                    self.max_categories,
+                    categorical=name in self.categorical,
+                )
                 notes += told
                 features += [feature] if feature.names else []
         if not features:
@@ -169,12 +178,14 @@ class TableEncoder:
         return [name for feature in self.features_ for name in feature.names]
 
     def readable(self, table: Any) -> "pd.DataFrame":
-        """The columns that make features, numbers as numbers and odd cells missing."""
+        """The columns that make features: numbers as numbers, odd cells missing, names as text."""
         frame = as_frame(table)
         kept = frame[[feature.column for feature in self.features_]].copy()
         for feature in self.features_:
             if isinstance(feature, NumericFeature):
                 kept[feature.column] = as_numbers(frame[feature.column], feature.odd)
+            elif frame[feature.column].dtype.kind in "iufb":
+                kept[feature.column] = frame[feature.column].map(canonical, na_action="ignore")
         return kept
 
     def labels(self, table: Any) -> np.ndarray | None:
@@ -211,6 +222,7 @@ class TableEncoder:
             "drop": list(self.drop),
             "scaling": self.scaling,
             "max_categories": self.max_categories,
+            "categorical": list(self.categorical),
             "features": [feature_to_dict(feature) for feature in self.features_],
             "label_names": list(self.label_names_),
             "notes": list(self.notes_),
@@ -232,6 +244,7 @@ class TableEncoder:
                 drop=tuple(state["drop"]),
                 scaling=state["scaling"],
                 max_categories=state["max_categories"],
+                categorical=tuple(state.get("categorical", ())),
             )
             encoder._check_parameters()
             encoder.features_ = tuple(feature_from_dict(f) for f in state["features"])
@@ -258,12 +271,14 @@ class TableEncoder:
             raise TableError(f"scaling={self.scaling!r} is none of {', '.join(SCALINGS)}")
         if not isinstance(self.max_categories, int) or self.max_categories < 1:
             raise TableError(f"max_categories={self.max_categories!r} is not a positive integer")
-        if isinstance(self.drop, str):
-            raise TableError(f"drop={self.drop!r} is a string: give a list, [{self.drop!r}]")
+        for option in ("drop", "categorical"):
+            if isinstance(value := getattr(self, option), str):
+                raise TableError(f"{option}={value!r} is a string: give a list, [{value!r}]")
 
     def _left_out(self, frame: "pd.DataFrame") -> dict[str, str]:
         left_out = dict.fromkeys(self.drop, "as asked")
         _check_names(frame, left_out, "drop asks for")
+        _check_names(frame, self.categorical, "categorical asks for")
         for option, why in (("id_column", "identifier"), ("label_column", "label")):
             if (name := getattr(self, option)) is not None:
                 _check_names(frame, [name], f"{option} asks for")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError
-from asterism.io.columns import Numbers, Tokens, read_column
+from asterism.io.columns import Numbers, Tokens, as_tokens, read_column
 from asterism.io.delimited import parse_number
 from asterism.io.features import CategoricalFeature, Feature, NumericFeature, Scaling
 
@@ -29,11 +29,16 @@ _NEARLY_ALL = 0.95
 
 
 def fit_column(
-    series: "pd.Series[Any]", scaling: Scaling = "standard", max_categories: int = 30
+    series: "pd.Series[Any]",
+    scaling: Scaling = "standard",
+    max_categories: int = 30,
+    *,
+    categorical: bool = False,
 ) -> tuple[Feature, list[str]]:
     """Learn one training column, with notes on what was done to it.
 
-    A column worth nothing gives a feature without ``names``.
+    A column worth nothing gives a feature without ``names``. With ``categorical`` numbers are taken
+    for categories.
 
     Examples
     --------
@@ -44,7 +49,7 @@ def fit_column(
     >>> notes[0]
     "'height': 1 missing, filled with the median 2"
     """
-    column = read_column(series)
+    column = as_tokens(series) if categorical else read_column(series)
     name = str(series.name)
     if isinstance(column, Numbers):
         if np.isnan(column.values).all():
@@ -54,8 +59,8 @@ def fit_column(
         numeric = fit_numeric(name, column, scaling)
         return numeric, _numeric_notes(numeric, int(np.isnan(column.values).sum()))
     _refuse_identifier(name, column)
-    categorical = fit_categorical(name, column, max_categories)
-    return categorical, _categorical_notes(categorical, column)
+    feature = fit_categorical(name, column, max_categories)
+    return feature, _categorical_notes(feature, column)
 
 
 def fit_numeric(column: str, numbers: Numbers, scaling: Scaling) -> NumericFeature:
