@@ -238,6 +238,14 @@ def test_another_identity_is_not_taken_for_a_continuation(tmp_path):
         train(nn.Linear(3, 1), rows(), plan, run_dir=tmp_path, identity={"batch_size": 2})
 
 
+def test_an_object_without_a_repr_is_known_again(tmp_path):
+    class Prior:
+        pass
+
+    for _ in range(2):
+        train(fresh(), rows(), TrainingPlan(steps=2), run_dir=tmp_path, identity={"prior": Prior()})
+
+
 def test_numpy_numbers_in_a_plan_can_be_resumed(tmp_path):
     plan = TrainingPlan(steps=np.int64(3), lr=np.float64(1e-3))
     for _ in range(2):
