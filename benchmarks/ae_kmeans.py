@@ -2,8 +2,9 @@
 
     ASTERISM_DATA=... python benchmarks/ae_kmeans.py
 
-Both run with their default settings; nothing was tuned on these data. Labels are used for the
-scores only. USPS is skipped, and said to be, where its file is not to be had.
+Both run with their default settings. The default budget of 3000 steps was chosen for its cost, but
+after one digits fit at 8000 steps had been scored; no USPS score had been seen. Labels are used for
+the scores only. USPS is skipped, and said to be, where its file is not to be had.
 """
 
 import sys
@@ -76,7 +77,9 @@ def main() -> None:
     write_results(
         "ae_kmeans",
         "AEKMeans next to k-means",
-        "Mean ± standard deviation over five seeds; K = 10 given; default settings of both.",
+        "Mean ± standard deviation over five seeds; K = 10 given; default settings of both. The "
+        "default of 3000 steps was chosen for cost after one digits fit at 8000 had been scored "
+        "(seed 0: ACC 0.781, NMI 0.737, ARI 0.673).",
         summarise(rows),
         seeds=list(SEEDS),
     )
