@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 import torch
 
+from asterism.functional.probes import local_metric, minimax_paths, quick_kmeans
 from asterism.functional.relations import (
     COUNTS,
+    N_FACTS,
     PAIR_FEATURES,
+    ROW_FEATURES,
     cross_features,
     describe,
-    minimax_paths,
-    pair_features,
-    quick_kmeans,
 )
 from asterism.functional.sets import DatasetPrior, SetBatch
-from asterism.nn.pairwise import PairNetwork, Relations, facts_of, relate, tokens_of
+from asterism.nn.pairwise import MAX_COUNT, PairNetwork, Relations, pair_targets, relate, tokens_of
 from asterism.priors import TabularPrior
 from asterism.priors.layouts import place, scattered
 from asterism.priors.shapes import SHAPES, random_rotation
@@ -108,8 +108,13 @@ def test_features_ignore_scale_place_rotation_and_empty_columns():
     x[:, :30] += 4
     rotation = torch.from_numpy(random_rotation(5, chance()))
     moved = torch.nn.functional.pad(1000 * x @ rotation + 7, (0, 3))
-    first, second = pair_features(x), pair_features(moved)
+    (context, features), (other, again) = describe(x), describe(moved)
+    first, second = features.pairs, again.pairs
     assert first.shape == (2, 60, 60, len(PAIR_FEATURES))
+    assert features.rows.shape == (2, 60, len(ROW_FEATURES))
+    assert context.facts.shape == (2, N_FACTS)
+    torch.testing.assert_close(features.rows, again.rows, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(context.facts, other.facts, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(first, first.transpose(1, 2), rtol=1e-3, atol=1e-3)
 
@@ -120,7 +125,7 @@ def test_features_tell_rings_apart_where_distance_does_not():
     x = torch.cat([circle, 4 * circle])[None]
     labels = torch.arange(200) // 100
     same = labels[:, None] == labels[None]
-    features = pair_features(x)[0]
+    features = describe(x)[1].pairs[0]
     path = features[..., PAIR_FEATURES.index("path")]
     off = ~torch.eye(200, dtype=torch.bool)
     assert path[same & off].max() < path[~same].min()
@@ -138,12 +143,25 @@ def test_odd_tables_have_finite_features():
         assert torch.isfinite(relations.tokens).all()
 
 
+def test_the_local_metric_makes_clusters_of_one_shape_round():
+    generator = torch.Generator().manual_seed(0)
+    stretch = torch.tensor([8.0, 0.5])
+    x = torch.randn(1, 200, 2, generator=generator) * stretch
+    x[0, 100:, 1] += 6
+    order = torch.cdist(x, x).topk(11, largest=False).indices[..., 1:]
+    image = x @ local_metric(x, order)
+    spread = image[0, :100].std(dim=0)
+    assert spread.max() / spread.min() < 0.5 * stretch.max() / stretch.min()
+
+
 def test_quick_kmeans_finds_blobs():
     centers = 20 * torch.eye(4)
     x = torch.cat([center + torch.randn(25, 4) for center in centers])[None]
-    centers, labels = quick_kmeans(x, torch.cdist(x, x))
-    assert centers.shape == (1, sum(COUNTS), 4)
-    labels = labels[0, :, COUNTS.index(4)]
+    found = quick_kmeans(x, torch.cdist(x, x), COUNTS)
+    assert found.centers.shape == (1, sum(COUNTS), 4)
+    assert found.silhouettes.mean(dim=1).argmax() == COUNTS.index(4)
+    assert (found.inertia.diff() < 0).all()
+    labels = found.labels[0, :, COUNTS.index(4)]
     assert labels.unique().numel() == 4
     for k in range(4):
         assert labels[25 * k : 25 * k + 25].unique().numel() == 1
@@ -175,19 +193,24 @@ def test_permuting_rows_permutes_the_answer(relations):
 def test_a_row_of_the_context_is_read_alone_as_among_the_others():
     batch = TabularPrior(n_points=(60, 60)).sample(2, torch.Generator().manual_seed(5))
     x = batch.x.double()
-    context, pairs = describe(x)
+    context, features = describe(x)
     crossed = cross_features(context, x)
     off = ~torch.eye(60, dtype=torch.bool)
-    torch.testing.assert_close(crossed[:, off], pairs[:, off], rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(cross_features(context, x[:, 7:8]), crossed[:, 7:8])
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    torch.testing.assert_close(crossed.pairs[:, off], features.pairs[:, off], **close)
+    torch.testing.assert_close(crossed.rows, features.rows, **close)
+    one = cross_features(context, x[:, 7:8])
+    torch.testing.assert_close(one.pairs, crossed.pairs[:, 7:8])
     network = PairNetwork(width=16, heads=2, n_blocks=2).double()
-    facts = facts_of(x, pairs)
-    logits, memory = network.read(Relations(pairs, tokens_of(pairs, facts)))
-    again, _ = network.read(Relations(crossed, tokens_of(crossed, facts)), memory)
-    assert (again - logits)[:, off].abs().median() < 0.1 * logits.std()
-    one = crossed[:, 7:8]
-    alone, _ = network.read(Relations(one, tokens_of(one, facts)), memory)
-    torch.testing.assert_close(alone, again[:, 7:8])
+
+    def read(features, memory=None):
+        return network.read(Relations(features.pairs, tokens_of(features, context)), memory)
+
+    reading = read(features)
+    assert reading.counts.shape == (2, MAX_COUNT)
+    again = read(crossed, reading.states).logits
+    assert (again - reading.logits)[:, off].abs().median() < 0.1 * reading.logits.std()
+    torch.testing.assert_close(read(one, reading.states).logits, again[:, 7:8])
 
 
 def test_gradients_reach_every_parameter(relations):
@@ -197,21 +220,45 @@ def test_gradients_reach_every_parameter(relations):
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_loss_is_a_proper_score_that_leaves_noise_out(relations):
+def test_the_first_columns_are_judged_as_among_all(relations):
+    network = PairNetwork(width=16, heads=2, n_blocks=2)
+    some = network.read(relations, n_columns=7).logits
+    torch.testing.assert_close(some, network(relations)[:, :, :7])
+
+
+def test_weights_of_pairs_leave_noise_out_and_favour_small_clusters():
+    labels = torch.tensor([[0] * 12 + [1] * 3 + [-1] * 2])
+    same, weights = pair_targets(labels)
+    assert weights.sum().item() == pytest.approx(1)
+    assert weights[0, 15:].abs().sum() == weights[0, :, 15:].abs().sum() == 0
+    assert weights[0].diagonal().abs().sum() == 0
+    assert weights[0, 12, 13] > weights[0, 0, 13] > weights[0, 0, 1]
+    assert same[0, 0, 1] == 1
+    assert same[0, 0, 13] == 0
+    assert pair_targets(labels, 5)[1].shape == (1, 17, 5)
+
+
+def test_loss_is_the_log_score_of_pairs_and_count(relations):
     class Fixed(PairNetwork):
-        answer = torch.tensor(0.0)
+        answer, single = 0.0, 0
 
-        def forward(self, relations):
-            return self.answer.expand(*relations.pairs.shape[:3])
+        def read(self, relations, memory=None, n_columns=None):
+            reading = super().read(relations, memory, n_columns)
+            counts = torch.zeros_like(reading.counts)
+            counts[:, 0] = self.single
+            return reading._replace(
+                logits=torch.full_like(reading.logits, self.answer), counts=counts
+            )
 
-    network = Fixed(width=8, heads=2, n_blocks=1)
-    assert network.loss(relations).item() == pytest.approx(np.log(2), rel=1e-5)
+    network = Fixed(width=8, heads=2, n_blocks=1, count_weight=0.5)
+    expected = np.log(2) + 0.5 * np.log(MAX_COUNT)
+    assert network.loss(relations).item() == pytest.approx(expected, rel=1e-5)
     labels = relations.labels.clone()
     labels[labels >= 0] = 0  # all in one cluster: sure of it is right, the more so the surer
     losses = []
-    for answer in (0.0, 2.0, 8.0):
-        network.answer = torch.tensor(answer)
+    for network.answer, network.single in ((0.0, 0), (2.0, 0), (2.0, 3), (8.0, 3)):
         losses.append(network.loss(relations._replace(labels=labels)).item())
-    assert losses[0] > losses[1] > losses[2]
+    assert losses == sorted(losses, reverse=True)
+    assert len(set(losses)) == 4
     with pytest.raises(ValueError, match="needs labels"):
         network.loss(relations._replace(labels=None))

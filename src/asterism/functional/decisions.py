@@ -8,6 +8,14 @@ Given P (N, N), the partition c that a loss would have us choose:
                    of the expected variation of information; the smaller the better, K = 1 possible
     mixed          expected ARI − ``vi_weight`` · expected VI / log₂ N
 
+Given a belief over the number of clusters too, a partition into K clusters gains
+``count_weight`` · log p(K) / max p(K), and one cluster is judged apart: if the truth is one cluster
+(with probability q), the index is one for the answer K = 1 and zero for any other, so that
+
+    value(K = 1) = q,    value(c) = (1 − q) · expected ARI of c under P' = (P − q) / (1 − q)
+
+where P' is what P says if there is more than one.
+
 Candidates are the cuts of the average-linkage tree of 1 − P; the best are refined by moving rows.
 For the expected ARI, a ratio, a move is judged by Dinkelbach's device: with λ its present value, a
 pair within a cluster is worth p_ij − θ, θ = S_p/M + λ (½ − S_p/M).
@@ -16,6 +24,8 @@ Fritsch & Ickstadt, "Improved criteria for clustering based on the posterior sim
 Bayesian Analysis 2009. Wade & Ghahramani, "Bayesian cluster analysis: point estimation and credible
 balls", Bayesian Analysis 2018.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
@@ -33,6 +43,7 @@ __all__ = [
 ]
 
 RULES = ("ari", "vi", "mixed")
+_MOST_CUTS = 64
 
 
 def choose_partition(
@@ -40,12 +51,17 @@ def choose_partition(
     n_clusters: int | tuple[int, int] | None = None,
     *,
     rule: str = "ari",
+    counts: np.ndarray | None = None,
+    count_weight: float = 0.05,
     vi_weight: float = 0.25,
     n_refined: int = 3,
+    candidates: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
     """Partition (N,) of the largest expected score among refined cuts.
 
     ``n_clusters`` may be a number, which is honoured exactly, or a range (lowest, highest).
+    ``counts`` holds the probabilities of K = 1, 2, …; ``candidates`` are further partitions to
+    consider.
 
     >>> P = np.kron(np.eye(2), np.full((3, 3), 0.9)) + 0.05
     >>> choose_partition(np.minimum(P, 1.0)).tolist()
@@ -57,15 +73,28 @@ def choose_partition(
     low, high = (n_clusters, n_clusters) if isinstance(n_clusters, int) else n_clusters or (1, n)
     if not 1 <= low <= high or low > n:
         raise ValueError(f"n_clusters={n_clusters} cannot be had of {n} rows")
-    if n == 1:
-        return np.zeros(1, dtype=np.int64)
+    if n == 1 or high == 1:
+        return np.zeros(n, dtype=np.int64)
+    single = 0.0 if counts is None else float(counts[0])
+    if single > 0:
+        P = np.clip((P - single) / max(1 - single, 1e-6), 0, 1)
+        np.fill_diagonal(P, 1)
 
     def score(labels: np.ndarray) -> float:
+        k = int(labels.max()) + 1
+        if k == 1 and counts is not None:
+            return single / max(1 - single, 1e-6)
         vi = 0.0 if rule == "ari" else expected_vi(P, labels) / np.log2(n)
         ari = 0.0 if rule == "vi" else expected_ari(P, labels)
-        return ari - (vi if rule == "vi" else vi_weight * vi)
+        value = ari - (vi if rule == "vi" else vi_weight * vi)
+        if counts is not None:
+            believed = counts[min(k, len(counts)) - 1] / counts[1:].max()
+            value += count_weight * float(np.log(max(believed, 1e-4)))
+        return value
 
-    cuts = linkage_cuts(P, low, min(high, max(low, 64)))
+    cuts = linkage_cuts(P, low, min(high, max(low, _MOST_CUTS)))
+    given = [np.unique(labels, return_inverse=True)[1] for labels in candidates]
+    cuts += [labels for labels in given if low <= labels.max() + 1 <= high]
     best = sorted(cuts, key=score, reverse=True)[:n_refined]
     refined = [refine_partition(P, labels, low) for labels in best]
     return max([*best, *refined], key=score)

@@ -1,7 +1,7 @@
-"""What two rows are to each other: pair features that do not depend on scale, rotation or columns.
+"""What two rows are to each other: features that do not depend on scale, rotation or columns.
 
 For data sets x (B, N, D), with d_ij the Euclidean distance in all columns, s_i the distance to the
-tenth neighbour and c_i to the fifth:
+tenth neighbour and c_i to the fifth, pairs of rows have
 
     distance     log d_ij / median d
     local        log d_ij / √(s_i s_j)
@@ -10,36 +10,59 @@ tenth neighbour and c_i to the fifth:
     shared       share of the ten neighbours that i and j have in common
     walk_t       ½ log (Pᵗ)_ij / π_j, a t-step random walk on the locally scaled neighbour graph,
                  t = 8, 64, 256: connection at several scales, without eigenvectors
+    leading      as distance, but of Σ x, Σ the covariance: what the leading axes say
+    affine       as distance, after the scatter of neighbours was made round (``local_metric``)
     same_k       1 if quick k-means with k centres puts both in one cluster, for several k
+    affine_k     the same after the scatter of neighbours was made round
+
+each row its silhouette in all the quick partitions and the chance of a walk to return, and the data
+set, in ``Context.facts``, what the quick partitions leave of the sum of squares, their mean
+silhouettes, the logarithm of the walks' traces (a soft count of clusters), its spectrum and size.
 
 The first row of neighbours is the row itself. Nothing is drawn at random and nothing depends on the
 order of the rows, so the features are permuted with them.
 
 A :class:`Context` keeps what describes the rows of a data set. :func:`cross_features` then relates
 any new row to them by itself: for a row of the context the answer is that of
-:func:`pair_features`, but for its relation to itself.
+:func:`describe`, but for its relation to itself.
 """
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from asterism.functional.probes import (
+    local_metric,
+    minimax_paths,
+    nearest_centers,
+    quick_kmeans,
+    walk_powers,
+)
 
 __all__ = [
+    "AFFINE_COUNTS",
     "COUNTS",
+    "N_FACTS",
     "PAIR_FEATURES",
+    "ROW_FEATURES",
     "Context",
+    "Features",
     "cross_features",
     "describe",
-    "minimax_paths",
-    "pair_features",
 ]
 
-COUNTS = (2, 3, 4, 6, 9, 14, 22, 34)
+COUNTS = (2, 3, 4, 5, 7, 10, 15, 24)
 """Numbers of clusters at which quick k-means is asked."""
+
+AFFINE_COUNTS = (2, 3, 4, 6, 9)
+"""The same, after the scatter of neighbours was made round."""
 
 WALKS = (8, 64, 256)
 """Steps of the random walks: powers of two."""
+
+_PARTITIONS = (*(f"same_{k}" for k in COUNTS), *(f"affine_{k}" for k in AFFINE_COUNTS))
 
 PAIR_FEATURES = (
     "distance",
@@ -47,59 +70,116 @@ PAIR_FEATURES = (
     "path",
     "shared",
     *(f"walk_{t}" for t in WALKS),
-    *(f"same_{k}" for k in COUNTS),
+    "leading",
+    "affine",
+    *_PARTITIONS,
 )
+ROW_FEATURES = (*(f"silhouette_{p}" for p in _PARTITIONS), *(f"return_{t}" for t in WALKS))
+
+N_SPECTRUM = 8
+N_FACTS = 2 * len(_PARTITIONS) + len(WALKS) + N_SPECTRUM + 2
 
 _NEAR, _CORE = 10, 5
 _TINY = 1e-6
+_COARSE = 1e-3  # below it the images' distances, computed by matrix products, are rounding error
 _BRIDGE = 1e-8  # weight between any two rows, so that pieces have a distance too
 _LIMIT = 6.0
+
+
+class Features(NamedTuple):
+    """Rows (B, Q) towards a context (B, N): of pairs (B, Q, N, F), of single rows (B, Q, R)."""
+
+    pairs: Tensor
+    rows: Tensor
 
 
 class Context(NamedTuple):
     """What new rows are related to; B data sets of N rows."""
 
-    x: Tensor  # (B, N, D)
-    typical: Tensor  # (B,) median distance
+    center: Tensor  # (B, 1, D) taken from rows, which are then divided by
+    size: Tensor  # (B, 1, 1)
+    leading: Tensor  # (B, D, D) covariance
+    affine: Tensor  # (B, D, D) local metric
+    x: Tensor  # (B, N, D) the rows, centred and divided
+    typical: Tensor  # (B, 3) median distance: of rows, of their leading and of their affine image
     scale: Tensor  # (B, N) distance to the tenth neighbour
     core: Tensor  # (B, N) distance to the fifth
     near: Tensor  # (B, N, N) 1 where the column is among the row's ten neighbours
     paths: Tensor  # (B, N, N) minimax paths
     stationary: Tensor  # (B, N) where a long walk ends
     walks: Tensor  # (T, B, N, N) probabilities after t − 1 steps
-    centers: Tensor  # (B, sum of COUNTS, D) centres of quick k-means, one count after the other
-    labels: Tensor  # (B, N, len(COUNTS)) clusters of quick k-means
+    centers: Tensor  # (B, sum of COUNTS, D) of quick k-means, one count after the other
+    affine_centers: Tensor  # (B, sum of AFFINE_COUNTS, D)
+    labels: Tensor  # (B, N, partitions) clusters of quick k-means
+    facts: Tensor  # (B, N_FACTS) what describes the data set as a whole
 
 
-def describe(x: Tensor) -> tuple[Context, Tensor]:
-    """Context of data sets (B, N, D), and their pair features (B, N, N, F)."""
+def describe(x: Tensor) -> tuple[Context, Features]:
+    """Context of data sets (B, N, D), and the features of their own rows."""
     n = x.shape[1]
-    distance = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
-    typical = distance.flatten(1).median(dim=1).values.clamp_min(_TINY)
+    center = x.mean(dim=1, keepdim=True)
+    size = (x - center).square().sum(dim=2).mean(dim=1).sqrt()[:, None, None]
+    size = torch.where(size > 0, size, 1.0)
+    x = (x - center) / size
+    distance = _distances(x, x)
     ranked, order = distance.topk(min(_NEAR + 1, n), largest=False)
+    leading = x.mT @ x / n
+    affine = local_metric(x, order[..., 1:])
+    views = [distance, *(torch.cdist(x @ view, x @ view) for view in (leading, affine))]
+    typical = torch.stack([v.flatten(1).median(dim=1).values for v in views], dim=1)
+    typical = typical.clamp_min(_TINY)
     scale, core = _scales(ranked, typical)
     near = torch.zeros_like(distance).scatter_(2, order[..., 1:], 1.0)
     paths = minimax_paths(_reach(distance, core, core))
     weight = _weights(distance, scale, scale, torch.maximum(near, near.mT))
     degree = weight.sum(dim=-1)
     stationary = degree / degree.sum(dim=-1, keepdim=True)
-    step = weight / degree[..., None]
-    before, after = _powers(step)
-    centers, labels = quick_kmeans(x, distance)
-    context = Context(
-        x, typical, scale, core, near, paths, stationary, torch.stack(before), centers, labels
+    before, after = walk_powers(weight / degree[..., None], WALKS)
+    quick = quick_kmeans(x, distance, COUNTS)
+    quick_affine = quick_kmeans(x @ affine, views[2], AFFINE_COUNTS)
+    silhouettes = torch.cat([quick.silhouettes, quick_affine.silhouettes], dim=-1)
+    facts = torch.cat(
+        [
+            silhouettes.mean(dim=1),
+            torch.cat([quick.inertia, quick_affine.inertia], dim=-1).clamp_min(_TINY).log(),
+            *(w.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).log() for w in after),
+            _spectrum(x),
+            _sizes(x),
+        ],
+        dim=-1,
     )
-    return context, _stack(context, distance, scale, near, paths, after, labels)
+    context = Context(
+        center,
+        size,
+        leading,
+        affine,
+        x,
+        typical,
+        scale,
+        core,
+        near,
+        paths,
+        stationary,
+        torch.stack(before),
+        quick.centers,
+        quick_affine.centers,
+        torch.cat([quick.labels, quick_affine.labels], dim=-1),
+        facts,
+    )
+    self = torch.arange(n, device=x.device).expand(len(x), -1)
+    rows = _row_features(context, silhouettes, after, self)
+    return context, Features(
+        _stack(context, views, scale, near, paths, after, context.labels), rows
+    )
 
 
-def pair_features(x: Tensor) -> Tensor:
-    """Features (B, N, N, F) of all pairs of rows, in the order of ``PAIR_FEATURES``."""
-    return describe(x)[1]
-
-
-def cross_features(context: Context, x: Tensor) -> Tensor:
-    """Features (B, Q, N, F) of new rows x (B, Q, D) towards the rows of the context."""
-    distance = torch.cdist(x, context.x, compute_mode="donot_use_mm_for_euclid_dist")
+def cross_features(context: Context, x: Tensor) -> Features:
+    """Features of new rows x (B, Q, D) towards the rows of the context."""
+    x = (x - context.center) / context.size
+    views = [_distances(x, context.x)]
+    for view in (context.leading, context.affine):
+        views.append(torch.cdist(x @ view, context.x @ view))
+    distance = views[0]
     n = context.x.shape[1]
     ranked, order = distance.topk(min(_NEAR + 1, n), largest=False)
     scale, core = _scales(ranked, context.typical)
@@ -115,74 +195,22 @@ def cross_features(context: Context, x: Tensor) -> Tensor:
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
     after = [step @ walk for walk in context.walks]
-    nearest = [torch.cdist(x, part).argmin(dim=-1) for part in context.centers.split(COUNTS, dim=1)]
-    labels = torch.stack(nearest, dim=-1)
-    return _stack(context, distance, scale, near, paths, after, labels)
+    quick = nearest_centers(x, context.centers, COUNTS)
+    quick_affine = nearest_centers(x @ context.affine, context.affine_centers, AFFINE_COUNTS)
+    labels, silhouettes = (
+        torch.cat(parts, dim=-1) for parts in zip(quick, quick_affine, strict=True)
+    )
+    rows = _row_features(context, silhouettes, after, order[..., 0])
+    return Features(_stack(context, views, scale, near, paths, after, labels), rows)
 
 
-def minimax_paths(weights: Tensor) -> Tensor:
-    """Smallest possible largest step (B, N, N) between rows of a complete graph (B, N, N).
-
-    No search is needed: along the order in which Prim's algorithm adds the rows, the path of a new
-    row to all others passes through its parent.
-    """
-    batch, n, _ = weights.shape
-    rows = torch.arange(batch, device=weights.device)
-    paths = torch.zeros_like(weights)
-    inside = torch.zeros(batch, n, dtype=torch.bool, device=weights.device)
-    best = torch.full((batch, n), torch.inf, dtype=weights.dtype, device=weights.device)
-    parent = torch.zeros(batch, n, dtype=torch.long, device=weights.device)
-    new = torch.zeros(batch, dtype=torch.long, device=weights.device)
-    for step in range(n):
-        if step:
-            new = best.argmin(dim=1)
-            reached = torch.maximum(paths[rows, parent[rows, new]], best[rows, new][:, None])
-            reached = torch.where(inside, reached, 0.0)
-            paths[rows, new] = reached
-            paths[rows, :, new] = reached
-        inside[rows, new] = True
-        offered = weights[rows, new]
-        nearer = (offered < best) & ~inside
-        best = torch.where(nearer, offered, best)
-        parent = torch.where(nearer, new[:, None], parent)
-        best[rows, new] = torch.inf
-    return paths
-
-
-def quick_kmeans(x: Tensor, distance: Tensor, n_steps: int = 8) -> tuple[Tensor, Tensor]:
-    """Short k-means at every number of ``COUNTS``: centres (B, sum, D) and labels (B, N, counts).
-
-    Started from rows chosen greedily: the most central one, then again and again the one that
-    lowers the sum of squares most. The first k of one such sequence start k-means with k centres.
-    Where there are fewer rows than centres, rows are chosen more than once.
-    """
-    squared = distance.square()
-    rows = torch.arange(len(x), device=x.device)
-    nearest = torch.full_like(squared[:, 0], torch.inf)
-    chosen = []
-    for _ in range(max(COUNTS)):
-        after = torch.minimum(squared, nearest[:, None]).sum(dim=-1)  # (B, N) if it were chosen
-        pick = after.argmin(dim=1)
-        nearest = torch.minimum(nearest, squared[rows, pick])
-        chosen.append(pick)
-    seeds = x[rows[:, None], torch.stack(chosen, dim=1)]
-    centers, labels = [], []
-    for count in COUNTS:
-        center = seeds[:, :count]
-        for _ in range(n_steps):
-            label = torch.cdist(x, center).argmin(dim=-1)
-            member = torch.nn.functional.one_hot(label, count).to(x.dtype)
-            size = member.sum(dim=1)
-            mean = member.mT @ x / size.clamp_min(1)[..., None]
-            center = torch.where(size[..., None] > 0, mean, center)
-        centers.append(center)
-        labels.append(torch.cdist(x, center).argmin(dim=-1))
-    return torch.cat(centers, dim=1), torch.stack(labels, dim=-1)
+def _distances(x: Tensor, y: Tensor) -> Tensor:
+    return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def _scales(ranked: Tensor, typical: Tensor) -> tuple[Tensor, Tensor]:
     """Distances to the tenth and fifth neighbour, never zero, from those of the nearest rows."""
-    floor = (_TINY * typical)[:, None]
+    floor = (_TINY * typical[:, 0])[:, None]
     last = ranked.shape[2] - 1
     return tuple(ranked[..., min(k, last)].maximum(floor) for k in (_NEAR, _CORE))  # type: ignore[return-value]
 
@@ -198,22 +226,36 @@ def _weights(distance: Tensor, scale: Tensor, other: Tensor, joined: Tensor) -> 
     return closeness * joined + _BRIDGE
 
 
-def _powers(step: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Walks of t − 1 and of t steps, for every t of ``WALKS``."""
-    before, after = [], []
-    power, steps, less = step, 1, None  # less is step to the power steps − 1
-    for t in WALKS:
-        while steps < t:
-            less = power if less is None else less @ power
-            power, steps = power @ power, 2 * steps
-        before.append(less)
-        after.append(power)
-    return before, after  # type: ignore[return-value]
+def _spectrum(x: Tensor) -> Tensor:
+    """Shares of variance along the leading principal axes, (B, N_SPECTRUM), of centred rows."""
+    gram = x.mT @ x if x.shape[2] <= x.shape[1] else x @ x.mT
+    values = torch.linalg.eigvalsh(gram).flip(-1)[:, :N_SPECTRUM].clamp_min(0)
+    values = values / gram.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).clamp_min(1e-12)
+    return F.pad(values, (0, N_SPECTRUM - values.shape[1]))
+
+
+def _sizes(x: Tensor) -> Tensor:
+    """Logarithms of rows and of columns that vary, (B, 2), centred by eye."""
+    n = torch.full((len(x),), float(x.shape[1]), device=x.device, dtype=x.dtype)
+    columns = (x.std(dim=1) > 0).sum(dim=-1).clamp_min(1)
+    return torch.stack([n.log() - 5.3, columns.log() - 2.0], dim=-1)
+
+
+def _row_features(
+    context: Context, silhouettes: Tensor, walks: list[Tensor], place: Tensor
+) -> Tensor:
+    """Features (B, Q, R) of single rows; ``place`` is the nearest row of the context."""
+    here = torch.gather(context.stationary, 1, place)
+    back = [
+        (torch.gather(w, 2, place[..., None]).squeeze(-1).clamp_min(1e-12) / here).log() / 2
+        for w in walks
+    ]
+    return torch.cat([silhouettes, torch.stack(back, dim=-1).clamp(-_LIMIT, _LIMIT)], dim=-1)
 
 
 def _stack(
     context: Context,
-    distance: Tensor,
+    views: list[Tensor],
     scale: Tensor,
     near: Tensor,
     paths: Tensor,
@@ -221,18 +263,20 @@ def _stack(
     labels: Tensor,
 ) -> Tensor:
     """Features (B, Q, N, F) in the order of ``PAIR_FEATURES``."""
-    typical = context.typical[:, None, None]
+    typical = context.typical[:, :, None, None].unbind(1)
     middle = context.core.median(dim=1).values[:, None, None]
-    floored = distance.maximum(_TINY * typical)
+    floors = (_TINY, _COARSE, _COARSE)
+    floored = [v.maximum(f * t) for v, f, t in zip(views, floors, typical, strict=True)]
     features = [
-        (floored / typical).log(),
-        (floored / (scale[:, :, None] * context.scale[:, None, :]).sqrt()).log(),
-        (paths.maximum(_TINY * typical) / middle).log(),
+        (floored[0] / typical[0]).log(),
+        (floored[0] / (scale[:, :, None] * context.scale[:, None, :]).sqrt()).log(),
+        (paths.maximum(_TINY * typical[0]) / middle).log(),
         near @ context.near.mT / max(1, min(_NEAR, near.shape[2] - 1)),
         *((w.clamp_min(1e-12) / context.stationary[:, None]).log() / 2 for w in walks),
+        *((v / t).log() for v, t in zip(floored[1:], typical[1:], strict=True)),
         *(
-            (labels[:, :, None, k] == context.labels[:, None, :, k]).to(distance.dtype)
-            for k in range(len(COUNTS))
+            (labels[:, :, None, k] == context.labels[:, None, :, k]).to(scale.dtype)
+            for k in range(labels.shape[2])
         ),
     ]
     return torch.stack(features, dim=-1).clamp_(-_LIMIT, _LIMIT)

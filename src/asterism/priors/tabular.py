@@ -4,7 +4,7 @@ How hard and how fine a data set is comes first, and depends on neither dimensio
 clusters:
 
     separation δ ~ log-uniform      distance of neighbours in standard deviations, see ``layouts``
-    K ~ 5 % one; 38 % 2-4; 42 % 2-10; 15 % log-uniform to ``max_clusters``
+    K ~ 7 % one; 38 % 2-4; 40 % 2-10; 15 % log-uniform to ``max_clusters``
     N ~ log-uniform, d ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
 Then the layout (scattered 72 %, families 10 %, wound 18 %), shapes, warps, noise rows and columns,
@@ -41,11 +41,11 @@ class TabularPrior:
     (3, True, True)
     """
 
-    n_points: tuple[int, int] = (64, 640)
+    n_points: tuple[int, int] = (48, 512)
     max_clusters: int = 30
     max_columns: int = 100
-    separation: tuple[float, float] = (2.2, 12.0)
-    typical_points: int = 256
+    separation: tuple[float, float] = (2.4, 12.0)
+    typical_points: int = 192
     recoverable: float = 0.75
     families: tuple[str, ...] = ("scattered", "families", "wound")
 
@@ -96,9 +96,9 @@ class TabularPrior:
     def _draw_count(self, n: int, chance: np.random.Generator) -> int:
         most = max(1, min(self.max_clusters, n // 5))
         kind = chance.random()
-        if kind < 0.05:
+        if kind < 0.07:
             return 1
-        if kind < 0.43:
+        if kind < 0.45:
             drawn = int(chance.integers(2, 5))
         elif kind < 0.85:
             drawn = int(chance.integers(2, 11))

@@ -1,0 +1,146 @@
+"""Quick classical looks at data sets, batched and deterministic: what relations are made of.
+
+minimax_paths     the largest step one cannot avoid between two rows
+walk_powers       where a random walk is after t steps
+quick_kmeans      short k-means at several numbers of clusters, from one sequence of seeds
+local_metric      a linear map after which clusters of one shape are round
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "QuickPartitions",
+    "local_metric",
+    "minimax_paths",
+    "nearest_centers",
+    "quick_kmeans",
+    "walk_powers",
+]
+
+_RIDGE = 0.05
+_TIE = 0.01
+
+
+class QuickPartitions(NamedTuple):
+    """What quick k-means found at every count."""
+
+    centers: Tensor  # (B, sum of counts, D)
+    labels: Tensor  # (B, N, counts)
+    silhouettes: Tensor  # (B, N, counts) of each row, simplified
+    inertia: Tensor  # (B, counts) share of the sum of squares left
+
+
+def minimax_paths(weights: Tensor) -> Tensor:
+    """Smallest possible largest step (B, N, N) between rows of a complete graph (B, N, N).
+
+    No search is needed: along the order in which Prim's algorithm adds the rows, the path of a new
+    row to all others passes through its parent.
+    """
+    batch, n, _ = weights.shape
+    rows = torch.arange(batch, device=weights.device)
+    paths = torch.zeros_like(weights)
+    inside = torch.zeros(batch, n, dtype=torch.bool, device=weights.device)
+    best = torch.full((batch, n), torch.inf, dtype=weights.dtype, device=weights.device)
+    parent = torch.zeros(batch, n, dtype=torch.long, device=weights.device)
+    new = torch.zeros(batch, dtype=torch.long, device=weights.device)
+    for step in range(n):
+        if step:
+            new = best.argmin(dim=1)
+            reached = torch.maximum(paths[rows, parent[rows, new]], best[rows, new][:, None])
+            reached = torch.where(inside, reached, 0.0)
+            paths[rows, new] = reached
+            paths[rows, :, new] = reached
+        inside[rows, new] = True
+        offered = weights[rows, new]
+        nearer = (offered < best) & ~inside
+        best = torch.where(nearer, offered, best)
+        parent = torch.where(nearer, new[:, None], parent)
+        best[rows, new] = torch.inf
+    return paths
+
+
+def walk_powers(step: Tensor, lengths: Sequence[int]) -> tuple[list[Tensor], list[Tensor]]:
+    """Walks of t − 1 and of t steps for every t of ``lengths``, rising powers of two."""
+    before, after = [], []
+    power, steps, less = step, 1, None  # less is step to the power steps − 1
+    for t in lengths:
+        while steps < t:
+            less = power if less is None else less @ power
+            power, steps = power @ power, 2 * steps
+        before.append(less)
+        after.append(power)
+    return before, after  # type: ignore[return-value]
+
+
+def local_metric(x: Tensor, neighbours: Tensor) -> Tensor:
+    """Map (B, D, D) under which differences to the nearest rows (B, N, k) are alike in all axes.
+
+    Neighbours mostly share a cluster, so their differences show the shape of clusters without
+    knowing them (Art, Gnanadesikan & Kettenring, "Data-based metrics for cluster analysis",
+    Utilitas Mathematica 1982). Distances of x @ map are Mahalanobis distances under their scatter.
+    """
+    batch, _, dim = x.shape
+    rows = torch.arange(batch, device=x.device)[:, None, None]
+    steps = (x[rows, neighbours] - x[:, :, None]).flatten(1, 2)
+    scatter = steps.mT @ steps / max(1, steps.shape[1])
+    varying = (scatter.diagonal(dim1=1, dim2=2) > 0).sum(dim=1).clamp_min(1)
+    level = (scatter.diagonal(dim1=1, dim2=2).sum(dim=1) / varying).clamp_min(1e-12)
+    ridge = _RIDGE * level[:, None, None] * torch.eye(dim, dtype=x.dtype, device=x.device)
+    factor = torch.linalg.cholesky(scatter + ridge)
+    eye = torch.eye(dim, dtype=x.dtype, device=x.device).expand(batch, -1, -1)
+    return torch.linalg.solve_triangular(factor, eye, upper=False).mT
+
+
+def quick_kmeans(
+    x: Tensor, distance: Tensor, counts: Sequence[int], n_steps: int = 8
+) -> QuickPartitions:
+    """Short k-means at every number of ``counts``, given the distances (B, N, N) of rows.
+
+    Started from rows chosen greedily: the most central one, then again and again the one that
+    lowers the sum of squares most. The first k of one such sequence start k-means with k centres.
+    Where there are fewer rows than centres, rows are chosen more than once.
+    """
+    squared = distance.square()
+    rows = torch.arange(len(x), device=x.device)
+    nearest = torch.full_like(squared[:, 0], torch.inf)
+    chosen = []
+    for _ in range(max(counts)):
+        after = torch.minimum(squared, nearest[:, None]).sum(dim=-1)  # (B, N) if it were chosen
+        # Two rows that win only each other are a tie, which the further one decides, not the order.
+        pick = (after - _TIE * torch.where(nearest.isfinite(), nearest, 0.0)).argmin(dim=1)
+        nearest = torch.minimum(nearest, squared[rows, pick])
+        chosen.append(pick)
+    seeds = x[rows[:, None], torch.stack(chosen, dim=1)]
+    total = (x - x.mean(dim=1, keepdim=True)).square().sum(dim=(1, 2)).clamp_min(1e-12)
+    centers, inertia = [], []
+    for count in counts:
+        center = seeds[:, :count]
+        for _ in range(n_steps):
+            label = torch.cdist(x, center).argmin(dim=-1)
+            member = torch.nn.functional.one_hot(label, count).to(x.dtype)
+            size = member.sum(dim=1)
+            mean = member.mT @ x / size.clamp_min(1)[..., None]
+            center = torch.where(size[..., None] > 0, mean, center)
+        centers.append(center)
+        left = torch.cdist(x, center).min(dim=-1).values.square().sum(dim=1)
+        inertia.append(left / total)
+    joined = torch.cat(centers, dim=1)
+    labels, silhouettes = nearest_centers(x, joined, counts)
+    return QuickPartitions(joined, labels, silhouettes, torch.stack(inertia, dim=1))
+
+
+def nearest_centers(x: Tensor, centers: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Nearest centre and simplified silhouette (b − a) / b of rows (B, Q, D), each (B, Q, counts).
+
+    a and b are the distances to the nearest and to the second centre.
+    """
+    labels, silhouettes = [], []
+    for distance in torch.cdist(x, centers).split(list(counts), dim=-1):
+        two, order = distance.topk(2, dim=-1, largest=False)
+        labels.append(order[..., 0])
+        silhouettes.append(1 - two[..., 0] / two[..., 1].clamp_min(1e-12))
+    return torch.stack(labels, dim=-1), torch.stack(silhouettes, dim=-1)
