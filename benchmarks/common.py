@@ -1,15 +1,16 @@
 """What the benchmarks share: rows that survive a kill, and a results file that says where from.
 
 A benchmark computes rows, each with a key; finished rows are kept in a cache (``runs/``, not in the
-repository) and not computed again. ``write_results`` puts the table under ``benchmarks/results`` as
-Markdown for people and JSON for machines, with command, date, versions and hardware.
+repository) and not computed again. ``write_results`` puts a table, or several by heading, under
+``benchmarks/results`` as Markdown for people and JSON for machines, with command, date, versions
+and hardware.
 """
 
 import json
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
 Row = dict[str, Any]
+Tables = Sequence[Row] | Mapping[str, Sequence[Row]]
 
 
 def cached_rows(name: str, keys: Sequence[Row], compute: Callable[[Row], Row]) -> list[Row]:
@@ -47,8 +49,24 @@ def markdown_table(rows: Sequence[Row]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write_results(name: str, title: str, notes: str, rows: Sequence[Row], **facts: Any) -> None:
-    """Write ``results/name.md`` and ``results/name.json``."""
+def markdown_tables(tables: Mapping[str, Sequence[Row]]) -> str:
+    """Tables, each under its heading."""
+    return "\n\n".join(f"## {head}\n\n{markdown_table(rows)}" for head, rows in tables.items())
+
+
+def write_results(
+    name: str,
+    title: str,
+    notes: str,
+    rows: Tables,
+    *,
+    details: Sequence[Row] | None = None,
+    **facts: Any,
+) -> None:
+    """Write ``results/name.md`` and ``results/name.json``.
+
+    ``rows`` is one table, or several by heading. ``details`` stand in the JSON file only.
+    """
     about = {
         "command": shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -57,11 +75,14 @@ def write_results(name: str, title: str, notes: str, rows: Sequence[Row], **fact
         **facts,
     }
     RESULTS.mkdir(exist_ok=True)
-    body = [f"# {title}", notes, markdown_table(rows)]
+    several = isinstance(rows, Mapping)
+    body = [f"# {title}", notes, markdown_tables(rows) if several else markdown_table(rows)]
     body.append("\n".join(f"- {what}: `{value}`" for what, value in about.items()))
     (RESULTS / f"{name}.md").write_text("\n\n".join(body) + "\n")
-    text = json.dumps({"title": title, **about, "rows": list(rows)}, indent=1)
-    (RESULTS / f"{name}.json").write_text(text + "\n")
+    content = {"title": title, **about, **({"tables": rows} if several else {"rows": list(rows)})}
+    if details is not None:
+        content["details"] = list(details)
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
     print("\n\n".join(body))
 
 

@@ -36,7 +36,7 @@ def test_cluster_writes_the_table_with_two_more_columns(table, capfd):
     ]
     assert labelled["probability"].between(0.5, 1).all()
     assert out == ""
-    assert re.match(r"3 clusters of 60 rows by kmeans \(\d+\.\d s\): sizes 30, 20, 10\n", err)
+    assert re.match(r"3 clusters of 60 rows by asterism \(\d+\.\d s\): sizes 30, 20, 10\n", err)
     assert "note: 'kind' left out: as asked\n" in err
     assert err.endswith("table: t.clusters.csv\n")
 
@@ -44,6 +44,46 @@ def test_cluster_writes_the_table_with_two_more_columns(table, capfd):
 def test_cluster_compares_with_known_labels(table, capfd):
     _, err = succeed(capfd, "cluster", "t.csv", "--label", "kind")
     assert "agreement with the labels: ACC 1.000, NMI 1.000, ARI 1.000\n" in err
+
+
+def test_labels_guide_only_when_asked_and_it_is_told(table, capfd):
+    # Classes that no clustering of the numbers would find: rows of "a" and "b" are one.
+    table.assign(kind=table["kind"].map({"a": "ab", "b": "ab", "c": "c"})).to_csv(
+        "merged.csv", index=False
+    )
+    arguments = ["cluster", "merged.csv", "--label", "kind", "--json"]
+    free = json.loads(succeed(capfd, *arguments)[0])
+    guided = json.loads(succeed(capfd, *arguments, "--use-labels")[0])
+    assert (free["n_clusters"], free["labels_used"]) == (3, False)
+    assert (guided["sizes"], guided["labels_used"]) == ([50, 10], True)
+    _, err = succeed(capfd, *arguments[:-1], "--use-labels")
+    assert "agreement with the labels, which guided the fit: ACC 1.000" in err
+
+
+def test_how_sure_the_method_is(table, capfd):
+    _, err = succeed(capfd, "cluster", "t.csv", "--drop", "kind")
+    line = err.splitlines()[1]
+    assert re.fullmatch(
+        r"probability of 3 clusters 0\.\d\d( \(\d+: 0\.\d\d.*\))?, expected ARI 0\.\d\d", line
+    )
+    _, err = succeed(capfd, "cluster", "t.csv", "--drop", "kind", "-m", "kmeans")
+    assert "expected ARI" not in err
+
+
+def test_details_are_two_more_columns(table, capfd):
+    succeed(capfd, "cluster", "t.csv", "--drop", "kind", "--details", "--save", "m", "-q")
+    labelled = pd.read_csv("t.clusters.csv")
+    assert labelled.columns.tolist()[4:] == ["probability", "confidence", "outlier_score"]
+    assert labelled[["confidence", "outlier_score"]].apply(lambda c: c.between(0, 1)).all(axis=None)
+    succeed(capfd, "predict", "m", "t.csv", "--details", "-o", "again.csv", "-q")
+    pd.testing.assert_frame_equal(pd.read_csv("again.csv"), labelled, atol=1e-5)
+
+
+def test_a_range_of_numbers(table, capfd):
+    out, _ = succeed(capfd, "cluster", "t.csv", "--drop", "kind", "-k", "4-6", "--json")
+    assert 4 <= json.loads(out)["n_clusters"] <= 6
+    out, _ = succeed(capfd, "cluster", "t.csv", "--set", "n_clusters=[2, 2]", "--json")
+    assert json.loads(out)["n_clusters"] == 2
 
 
 def test_quiet_is_silent_even_when_there_is_something_to_warn_of(table, capfd):
@@ -63,10 +103,14 @@ def test_json_is_complete(table, capfd):
     out, err = succeed(capfd, *arguments)
     facts = json.loads(out)
     assert err == ""
-    assert facts["method"] == "kmeans"
+    assert facts["method"] == "asterism"
     assert (facts["n_rows"], facts["n_features"], facts["n_clusters"]) == (60, 2, 3)
+    assert facts["n_sample"] == 60
+    assert facts["k_posterior"]["3"] > 0.5
+    assert facts["expected_ari"] > 0.5
+    assert facts["labels_used"] is False
     assert (facts["sizes"], facts["noise"]) == ([30, 20, 10], 0)
-    assert 0.9 < facts["mean_probability"] <= 1
+    assert 0.5 < facts["mean_probability"] <= 1
     assert {"acc", "nmi", "ari"} <= set(facts["scores"])
     assert facts["scores"]["ari"] == 1
     assert facts["seconds"] > 0
@@ -87,7 +131,7 @@ def test_report_plot_and_model_are_written(table, capfd, tmp_path):
     assert "Clusters of t.csv" in page
     assert "</html>" in page
     card = json.loads((tmp_path / "m.json").read_text())
-    assert card["method"] == "AutoKMeans"
+    assert card["method"] == "Asterism"
     assert card["command"].startswith("asterism ")
     assert err.endswith("model: m.safetensors\nplot: p.png\nreport: r.html\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -164,7 +208,7 @@ def test_parameters_of_the_method(table, capfd):
 
 
 def test_classical_methods_do_not_mind_the_processor_or_progress(table, capfd):
-    succeed(capfd, "cluster", "t.csv", "--device", "cpu", "--verbose", "-q")
+    succeed(capfd, "cluster", "t.csv", "-m", "kmeans", "--device", "cpu", "--verbose", "-q")
 
 
 # --- pipes ----------------------------------------------------------------------------------------
@@ -204,7 +248,7 @@ def test_a_reader_that_has_enough_is_no_error(table):
 # --- predict --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["kmeans", "gmm", "hdbscan", "set-transformer"])
+@pytest.mark.parametrize("method", ["asterism", "kmeans", "gmm", "hdbscan", "set-transformer"])
 def test_predict_reproduces_the_clusters_of_training(table, capfd, tmp_path, method):
     succeed(capfd, "cluster", "t.csv", "-m", method, "--save", "m", "-o", "fit.csv", "-q")
     _, err = succeed(capfd, "predict", "m", "t.csv", "-o", "again.csv")
@@ -297,7 +341,7 @@ def test_methods_lists_the_registry(capfd):
     assert [line.split()[0] for line in lines[1 : len(methods()) + 1]] == [
         method.name for method in methods()
     ]
-    assert lines[-1].startswith("The default is kmeans")
+    assert lines[-1] == "The default is asterism."
     rows = json.loads(succeed(capfd, "methods", "--json")[0])
     assert [row["name"] for row in rows] == [method.name for method in methods()]
     assert {"family", "needs_k", "takes_k", "soft", "summary"} <= set(rows[0])

@@ -91,6 +91,8 @@ def test_warnings_of_the_caller_are_left_as_they_were(capfd):
 def test_counts_and_settings_are_read():
     assert parse_count("auto") == "auto"
     assert parse_count("7") == 7
+    assert parse_count("2-8") == (2, 8)
+    assert parse_count("3-3") == (3, 3)
     assert parse_settings(None) == {}
     assert parse_settings(["a=1", "b=x=y", "c=null", "d=true", 'e="7"', "f="]) == {
         "a": 1,

@@ -170,14 +170,14 @@ def test_partitions_are_sampled_only_where_there_is_a_posterior():
             chance = np.random.default_rng(seed)
             return chance.integers(2, size=(n_samples, len(self.labels_))), np.zeros(n_samples)
 
-    assert not hasattr(asterism.SetTransformerMixture(), "sample")
+    assert not hasattr(asterism.SetTransformerMixture(), "samples")
     with pytest.raises(NotFittedError):
-        WithPosterior().sample()
+        WithPosterior().samples()
     model = WithPosterior(random_state=0).fit(blobs()[0])
-    labels, log_probability = model.sample(5)
+    labels, log_probability = model.samples(5)
     assert labels.shape == (5, 120)
     assert log_probability.shape == (5,)
-    np.testing.assert_array_equal(model.sample(5)[0], labels)
+    np.testing.assert_array_equal(model.samples(5)[0], labels)
 
 
 def test_works_in_a_pipeline(method_name):

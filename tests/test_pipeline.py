@@ -19,6 +19,7 @@ from asterism.exceptions import (
 from asterism.io import TableEncoder
 from asterism.methods.registry import get_method
 from asterism.pipeline import TableModel, make_estimator
+from asterism.pipeline.models import assign_fitted
 from conftest import LIGHT
 
 
@@ -104,13 +105,14 @@ def test_index_and_order_of_the_rows_are_kept():
     assert "cluster" not in frame
 
 
-def test_known_labels_are_for_scores_only():
+@pytest.mark.parametrize("method", ["asterism", "kmeans"])
+def test_known_labels_are_for_scores_only(method):
     frame = mixed()
-    plain = cluster_table(frame.drop(columns="kind"), "kmeans", 2)
-    scored = cluster_table(frame, "kmeans", 2, label_column="kind")
-    dropped = cluster_table(frame, "kmeans", 2, drop=["kind"])
+    plain = cluster_table(frame.drop(columns="kind"), method, 2)
+    scored = cluster_table(frame, method, 2, label_column="kind")
+    dropped = cluster_table(frame, method, 2, drop=["kind"])
     wrong = frame.assign(kind=np.random.default_rng(0).permutation(frame["kind"]))
-    misled = cluster_table(wrong, "kmeans", 2, label_column="kind")
+    misled = cluster_table(wrong, method, 2, label_column="kind")
     for result in (scored, dropped, misled):
         np.testing.assert_array_equal(result.labels, plain.labels)
         np.testing.assert_array_equal(result.X, plain.X)
@@ -118,6 +120,53 @@ def test_known_labels_are_for_scores_only():
     assert dropped.scores is None
     assert scored.scores["acc"] == scored.scores["ari"] == 1
     assert misled.scores["ari"] < 0.2
+    assert not scored.labels_used
+
+
+def test_known_labels_guide_the_fit_when_asked():
+    frame = mixed()
+    frame["kind"] = None
+    known = frame.index[:6]  # of both groups, and yet one class
+    frame.loc[known, "kind"] = "mine"
+    free = cluster_table(frame, label_column="kind")
+    guided = cluster_table(frame, label_column="kind", use_labels=True)
+    assert free.frame.loc[known, "cluster"].nunique() == 2
+    assert guided.frame.loc[known, "cluster"].nunique() == 1
+    assert guided.labels_used
+    assert guided.scores["acc"] == 1
+
+
+def test_what_a_method_cannot_do_is_refused_before_the_table_is_read():
+    for wrong, words in (
+        ({"method": "kmeans", "n_clusters": (2, 8)}, "no range of numbers .*got 2-8"),
+        ({"method": "kmeans", "label_column": "kind", "use_labels": True}, "does not use labels"),
+        ({"use_labels": True}, "needs label_column=NAME"),
+        ({"method": "gmm", "details": True}, "no confidence and no outlier score"),
+    ):
+        with pytest.raises(DataError, match=words):
+            cluster_table("no such table.csv", **wrong)
+
+
+def test_details_of_fit_and_of_predict(tmp_path):
+    frame = mixed()
+    result = cluster_table(frame, details=True, drop=["kind"])
+    new = ["cluster", "probability", "confidence", "outlier_score"]
+    assert result.frame.columns.tolist()[-4:] == new
+    np.testing.assert_array_equal(
+        result.frame["confidence"], result.model.estimator.confidence_.round(6)
+    )
+    model = TableModel.load(result.model.save(tmp_path / "model"))
+    pd.testing.assert_frame_equal(model.predict(frame, details=True), result.frame, atol=1e-5)
+    with pytest.raises(TableError, match="a column 'confidence' is to be added, and there is one"):
+        cluster_table(frame.assign(confidence=1.0), details=True)
+
+
+def test_what_fit_kept_is_not_computed_again(monkeypatch):
+    estimator = AutoKMeans(2, random_state=0)
+    X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    estimator.fit(X).probability_ = np.array([0.1234567, 1, 1, 1])
+    monkeypatch.setattr(AutoKMeans, "predict_proba", None)
+    assert assign_fitted(estimator, X).probability.tolist() == [0.123457, 1, 1, 1]
 
 
 def test_unlabelled_rows_do_not_count_in_the_scores():
@@ -218,7 +267,7 @@ BAD = {
     "needs a number": (lambda f: cluster_table(f, "ae-kmeans"), DataError, "n_clusters=K"),
     "takes no number": (lambda f: cluster_table(f, "hdbscan", 3), DataError, "itself, got 3"),
     "no such parameter": (
-        lambda f: cluster_table(f, n_inits=3),
+        lambda f: cluster_table(f, "kmeans", n_inits=3),
         DataError,
         r"no parameter 'n_inits' \(did you mean 'n_init'\?\); it has",
     ),

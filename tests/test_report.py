@@ -10,6 +10,7 @@ import pytest
 
 from asterism.exceptions import DataError
 from asterism.plotting import contrasts, prototypes, summarise_clusters, write_report
+from asterism.plotting.belief import confidence_sentence, count_sentence
 from asterism.plotting.page import format_column, format_value
 
 VOID = {"meta", "br", "image", "link", "path", "use"}
@@ -248,8 +249,107 @@ def test_the_page_tells_everything_given(tmp_path, rows):
 
 def test_what_is_not_given_is_left_out(tmp_path, rows):
     text = Outline(report(tmp_path, X=rows[0], labels=rows[1])).text
-    for piece in ("Learning curve", "Number of clusters", "Agreement", "Parameters", "probability"):
+    for piece in (
+        *("Learning curve", "Number of clusters", "Agreement", "Parameters", "probability"),
+        *("Confidence", "Least certain", "Outlier", "belong together"),
+    ):
         assert piece not in text
+
+
+# --- how sure it is ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("belief", "shown", "text"),
+    [
+        ({5: 0.83, 4: 0.12, 3: 0.05}, 5, "5 clusters: probability 0.83; next 4: 0.12."),
+        ([0, 1.0], 1, "1 cluster: probability 1.00."),
+        ([0, 0.1, 0.5, 0.4], 3, "2 clusters: probability 0.50; next 3, as shown: 0.40."),
+        (
+            np.array([0, 0.1, 0.5, 0.4]),
+            1,
+            "2 clusters: probability 0.50; next 3: 0.40. The partition shown has 1: 0.10.",
+        ),
+        ({2: 0.999}, 7, "2 clusters: probability 1.00. The partition shown has 7: 0.00."),
+    ],
+)
+def test_belief_over_k_is_told_in_a_sentence(belief, shown, text):
+    assert count_sentence(belief, shown) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [(1.0, "very high"), (0.8, "high"), (0.5, "moderate"), (0.3, "low"), (-0.1, "very low")],
+)
+def test_confidence_is_told_in_words(value, word):
+    assert confidence_sentence(value).startswith(f"Confidence is {word}: ")
+    assert confidence_sentence(value).endswith(f" is {value:.2f}.")
+
+
+def test_confidence_is_a_number_up_to_one():
+    with pytest.raises(DataError, match="overall_confidence"):
+        confidence_sentence(float("nan"))
+
+
+def test_the_page_tells_how_sure_it_is(tmp_path, rows):
+    X, labels = rows
+    confidence, outlier_score = np.linspace(0.2, 0.9, 90), np.zeros(90)
+    outlier_score[[70, 4]] = 0.95, 0.6
+    page = report(
+        tmp_path,
+        X=X,
+        labels=labels,
+        k_posterior=[0, 0.1, 0.1, 0.8],
+        overall_confidence=0.912,
+        confidence=confidence,
+        outlier_score=outlier_score,
+        similarity=np.eye(5),
+        similarity_rows=[0, 1, 30, 31, 60],
+    )
+    text = Outline(page).text
+    assert "Confidence is very high: the expected agreement with the true clusters" in text
+    assert "3 clusters: probability 0.80; next 1: 0.10." in text
+    assert "5 of 90 rows are shown, those read together." in text
+    assert "2 of 90 rows have 0.5 or more." in text
+    least, outliers = text.split("Least certain rows")[1].split("Outliers")
+    assert "feature 4 0 Cluster 0 0.20 0.00 " in least
+    assert "Cluster 2 0.75 0.95 " in outliers
+    assert "70 Cluster 2" in outliers
+    assert outliers.index("70 Cluster 2") < outliers.index("4 Cluster 0")
+    assert page.count("<svg") == 3
+    ids = Outline(page).ids
+    assert len(ids) == len(set(ids))
+
+
+def test_doubtful_rows_are_few_and_named_as_given(tmp_path, rows):
+    X, labels = rows
+    original = pd.DataFrame({"price": np.arange(90)}, index=[f"no. {i}" for i in range(90)])
+    page = report(
+        tmp_path, X=X, labels=labels, original=original, confidence=np.arange(90)[::-1] / 90
+    )
+    listed = Outline(page).text.split("Least certain rows")[1]
+    assert re.findall(r"no\. \d+", listed) == [f"no. {i}" for i in range(89, 81, -1)]
+    assert "Outliers" not in listed
+
+
+def test_where_no_row_lies_apart_no_outliers_are_listed(tmp_path, rows):
+    page = report(tmp_path, X=rows[0], labels=rows[1], outlier_score=np.full(90, 0.1))
+    assert "Outliers" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"confidence": np.zeros(3)}, r"confidence must have shape \(90,\)"),
+        ({"outlier_score": np.full(90, 2.0)}, r"outlier_score must lie in \[0, 1\]"),
+        ({"similarity": np.eye(3)}, r"similarity has shape \(3, 3\) for 90 rows"),
+        ({"similarity": np.eye(3), "similarity_rows": [0, 1]}, "for 2 rows"),
+        ({"overall_confidence": 3.0}, "overall_confidence"),
+    ],
+)
+def test_bad_beliefs_are_refused(tmp_path, rows, arguments, message):
+    with pytest.raises(DataError, match=message):
+        report(tmp_path, X=rows[0], labels=rows[1], **arguments)
 
 
 def test_hostile_text_stays_text(tmp_path):

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from asterism.io.pretrained import pretrained_names
     from asterism.methods.ae_kmeans import AEKMeans
+    from asterism.methods.asterism import Asterism
     from asterism.methods.baselines.density import HDBSCAN
     from asterism.methods.baselines.kmeans import AutoKMeans
     from asterism.methods.baselines.linkage import AutoAgglomerative, AutoSpectral
     from asterism.methods.baselines.mixtures import AutoGaussianMixture, BayesianMixture
     from asterism.methods.registry import get_method
     from asterism.methods.set_transformer import SetTransformerMixture
-    from asterism.pipeline import cluster_table, load
+    from asterism.pipeline import cluster_file, cluster_table, load
 
 __version__ = "0.1.0.dev0"
 
 _PUBLIC = {
     "AEKMeans": "asterism.methods.ae_kmeans",
+    "Asterism": "asterism.methods.asterism",
     "AutoAgglomerative": "asterism.methods.baselines.linkage",
     "AutoGaussianMixture": "asterism.methods.baselines.mixtures",
     "AutoKMeans": "asterism.methods.baselines.kmeans",
@@ -32,6 +34,7 @@ _PUBLIC = {
     "BayesianMixture": "asterism.methods.baselines.mixtures",
     "HDBSCAN": "asterism.methods.baselines.density",
     "SetTransformerMixture": "asterism.methods.set_transformer",
+    "cluster_file": "asterism.pipeline",
     "cluster_table": "asterism.pipeline",
     "load": "asterism.pipeline",
     "get_method": "asterism.methods.registry",

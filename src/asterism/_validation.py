@@ -26,6 +26,7 @@ from asterism.training.seeding import borrowed_generators, seed_generators
 
 __all__ = [
     "LARGEST",
+    "CountRange",
     "Hidden",
     "Integral",
     "Interval",
@@ -77,6 +78,22 @@ class LayerSizes(HasMethods):
 
     def __str__(self) -> str:
         return "a sequence of positive integers"
+
+
+class CountRange(HasMethods):
+    """Constraint: two positive integers, the lowest and the highest number of something."""
+
+    def __init__(self) -> None:
+        super().__init__("__iter__")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether ``val`` is a pair in order."""
+        count = Interval(Integral, 1, None, closed="left")
+        listed = isinstance(val, tuple | list) and len(val) == 2
+        return listed and all(count.is_satisfied_by(entry) for entry in val) and val[0] <= val[1]
+
+    def __str__(self) -> str:
+        return "a pair (lowest, highest) of positive integers"
 
 
 def check_parameters(estimator: BaseEstimator) -> None:

@@ -185,10 +185,14 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
 
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         self._load_weights()
-        self._check_set(X)
-        self._align(X)
+        self._prepare(X)
         (answer,) = self._read([self._aligned(X)])
         self._accept(answer)
+
+    def _prepare(self, X: np.ndarray) -> None:
+        """Refuse rows that cannot be clustered as asked; choose the map to the network's place."""
+        self._check_set(X)
+        self._align(X)
 
     def fit_many(self: Self, datasets: Iterable[Any], *, max_points: int = 50_000) -> list[Self]:
         """Cluster many data sets, as padded batches sorted by size.
@@ -216,33 +220,43 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
                     setattr(twin, name, getattr(self, name))
             try:
                 rows.append(read_rows(twin, data, reset=True))
-                twin._check_set(rows[-1])
-                twin._align(rows[-1])
+                twin._prepare(rows[-1])
             except (ValueError, TypeError) as error:
                 raise DataError(f"data set {number} of fit_many: {error}") from error
             fitted.append(twin)
         for chunk in size_sorted_chunks([len(x) for x in rows], max_points):
-            answers = self._read([fitted[i]._aligned(rows[i]) for i in chunk])
-            for index, answer in zip(chunk, answers, strict=True):
-                fitted[index]._accept(answer)
-                fitted[index]._settle(rows[index])
+            self._fit_together([fitted[i] for i in chunk], [rows[i] for i in chunk])
         return fitted
 
+    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray]) -> None:
+        """Fit estimators to as many data sets, which the network reads at once."""
+        aligned = [twin._aligned(x) for twin, x in zip(fitted, rows, strict=True)]
+        for twin, x, answer in zip(fitted, rows, self._read(aligned), strict=True):
+            twin._accept(answer)
+            twin._settle(x)
+
     @available_if(lambda self: hasattr(self, "_sample_partitions"))
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Partitions of the fitted rows drawn from the posterior, with their log-probabilities.
+    def samples(self, n: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Partitions drawn from the posterior, with their log-probabilities.
 
         Parameters
         ----------
-        n_samples : int
+        n : int, default=1
+            How many.
 
         Returns
         -------
-        labels : ndarray of shape (n_samples, n_rows)
-        log_probability : ndarray of shape (n_samples,)
+        labels : ndarray of shape (n, n_rows)
+            One partition a row, of the rows of ``fit``. A method that reads only some rows of a
+            large table together, its context, gives partitions of those: rows
+            ``context_indices_``.
+        log_probability : ndarray of shape (n,)
+            Larger for likelier partitions; a method need not normalise it.
         """
         check_is_fitted(self)
-        return self._sample_partitions(n_samples, draw_seed(self.random_state))
+        if n < 1:
+            raise DataError(f"n={n}: ask for at least one partition")
+        return self._sample_partitions(n, draw_seed(self.random_state))
 
     # --- inside -------------------------------------------------------------------------------
 

@@ -1,4 +1,8 @@
-"""``asterism cluster``: a table in, the same table with its clusters out."""
+"""``asterism cluster``: a table in, the same table with its clusters out.
+
+A table of more than 20 million cells is not held in memory: clusters are found on a sample, and the
+rows are read, assigned and written in batches.
+"""
 
 import json
 from inspect import signature
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.common import (
+    DetailsOption,
     OutputOption,
     Quiet,
     SeedOption,
@@ -16,9 +21,9 @@ from asterism.cli.common import (
     fail,
     parse_count,
     parse_settings,
-    say,
 )
 from asterism.cli.outputs import check_file, check_folder, check_picture, default_output
+from asterism.cli.summary import describe, summary
 from asterism.cli.tables import (
     DecimalOption,
     EncodingOption,
@@ -32,7 +37,7 @@ from asterism.cli.tables import (
 from asterism.methods.registry import DEFAULT_METHOD, Method, get_method
 
 if TYPE_CHECKING:
-    from asterism.pipeline import TableClustering
+    from asterism.pipeline import FileClustering, TableClustering
 
 __all__ = ["cluster"]
 
@@ -43,7 +48,10 @@ def cluster(
         str, typer.Option("--method", "-m", help="Method; 'asterism methods' lists them.")
     ] = DEFAULT_METHOD,
     n_clusters: Annotated[
-        str, typer.Option("--n-clusters", "-k", help="Number of clusters, or 'auto'.")
+        str,
+        typer.Option(
+            "--n-clusters", "-k", help="Number of clusters, a range such as 2-8, or auto."
+        ),
     ] = "auto",
     output: OutputOption = None,
     report: Annotated[
@@ -61,6 +69,9 @@ def cluster(
     label_column: Annotated[
         str | None, typer.Option("--label", help="Column of known classes, to compare with.")
     ] = None,
+    use_labels: Annotated[
+        bool, typer.Option("--use-labels", help="Let the known classes guide the clustering.")
+    ] = False,
     drop: Annotated[
         list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.")
     ] = None,
@@ -74,6 +85,7 @@ def cluster(
     seed: SeedOption = 0,
     settings: SettingOption = None,
     device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, ...")] = None,
+    details: DetailsOption = False,
     cluster_column: Annotated[str, typer.Option(help="Name of the column added.")] = "cluster",
     probability_column: Annotated[
         str, typer.Option(help="Name of the other column added.")
@@ -104,38 +116,64 @@ def cluster(
         raise fail(f"--n-clusters {count} and --set n_clusters={other}: give one of them")
 
     from asterism.io.tables import check_destination, write_table
-    from asterism.pipeline import cluster_table, make_estimator
+    from asterism.pipeline import (
+        check_choices,
+        cluster_file,
+        cluster_table,
+        is_large,
+        make_estimator,
+    )
 
     chosen = get_method(method)
     parameters = {"random_state": seed} | compute_options(chosen, device, verbose) | parameters
     estimator = make_estimator(chosen, count, **parameters)
-    table = TableOptions(table_format, header, sep, decimal, encoding, key).read(source, id_column)
-    check_destination(table, destination)
-    result = cluster_table(
-        table,
-        estimator,
-        id_column=id_column,
-        label_column=label_column,
-        drop=drop or [],
-        categorical=categorical or [],
-        scaling=scaling,
-        cluster_column=cluster_column,
-        probability_column=probability_column,
-    )
-    write_table(result.frame, destination)
+    choices: dict[str, Any] = {
+        "id_column": id_column,
+        "label_column": label_column,
+        "use_labels": use_labels,
+        "drop": drop or [],
+        "categorical": categorical or [],
+        "scaling": scaling,
+        "details": details,
+        "cluster_column": cluster_column,
+        "probability_column": probability_column,
+    }
+    check_choices(chosen, label_column, use_labels=use_labels, details=details)
+    reading = TableOptions(table_format, header, sep, decimal, encoding, key)
+    result: TableClustering | FileClustering
+    if is_large(source, destination, reading.layout):
+        result = cluster_file(
+            source, destination, estimator, reading=reading.layout, random_state=seed, **choices
+        )
+    else:
+        table = reading.read(source, id_column)
+        check_destination(table, destination)
+        result = cluster_table(table, estimator, **choices)
+        write_table(result.frame, destination)
     written = {"table": destination}
     if save:
         written["model"] = str(result.model.save(save, command=command_line()))
     if picture:
-        draw(result, picture)
+        draw(result.sample, picture)
         written["plot"] = picture
     if report:
-        write_html(result, report, source)
+        write_html(result.sample, report, source, result.notes)
         written["report"] = report
     if as_json:
         print(json.dumps(summary(result) | {"written": written}))
     else:
         describe(result, written, quiet)
+
+
+_BELIEFS = {
+    "k_posterior": "k_posterior_",
+    "overall_confidence": "overall_confidence_",
+    "confidence": "confidence_",
+    "outlier_score": "outlier_score_",
+    "similarity": "similarity_",
+    "similarity_rows": "context_indices_",
+}
+"""What a report shows of an estimator that is of two minds."""
 
 
 def compute_options(method: Method, device: str | None, verbose: bool) -> dict[str, Any]:
@@ -149,46 +187,6 @@ def compute_options(method: Method, device: str | None, verbose: bool) -> dict[s
     if verbose and "verbose" in known:
         options["verbose"] = True
     return options
-
-
-def summary(result: "TableClustering") -> dict[str, Any]:
-    """The result in a few numbers, for machines."""
-    probability = result.probability
-    return {
-        "method": result.method.name,
-        "n_rows": len(result.labels),
-        "n_features": result.X.shape[1],
-        "n_clusters": result.n_clusters,
-        "sizes": result.sizes,
-        "noise": int((result.labels < 0).sum()),
-        "mean_probability": None if probability is None else round(float(probability.mean()), 4),
-        "scores": result.scores,
-        "seconds": round(result.seconds, 3),
-        "notes": result.notes,
-    }
-
-
-def describe(result: "TableClustering", written: dict[str, str], quiet: bool) -> None:
-    """The same for people."""
-    facts = summary(result)
-    noise = f", noise {facts['noise']}" if facts["noise"] else ""
-    say(
-        f"{facts['n_clusters']} clusters of {facts['n_rows']} rows by {facts['method']} "
-        f"({facts['seconds']:.1f} s): sizes {', '.join(map(str, facts['sizes']))}{noise}",
-        quiet,
-    )
-    if facts["scores"]:
-        scores = facts["scores"]
-        say(
-            "agreement with the labels: "
-            + ", ".join(f"{name.upper()} {scores[name]:.3f}" for name in ("acc", "nmi", "ari")),
-            quiet,
-        )
-    for note in facts["notes"]:
-        say(f"note: {note}", quiet)
-    for what, path in written.items():
-        if path != "-":
-            say(f"{what}: {path}", quiet)
 
 
 def draw(result: "TableClustering", path: str) -> None:
@@ -207,7 +205,7 @@ def draw(result: "TableClustering", path: str) -> None:
 def row_names(result: "TableClustering") -> Any:
     """What a report calls the rows: by their identifier, or counted from 1."""
     column = result.model.encoder.id_column
-    return range(1, len(result.original) + 1) if column is None else result.original[column]
+    return result.original.index + 1 if column is None else result.original[column]
 
 
 def save_picture(axes: Any, path: str) -> None:
@@ -219,7 +217,7 @@ def save_picture(axes: Any, path: str) -> None:
         axes.figure.savefig(file, format=ending, dpi=150, bbox_inches="tight")
 
 
-def write_html(result: "TableClustering", path: str, source: str) -> None:
+def write_html(result: "TableClustering", path: str, source: str, notes: list[str]) -> None:
     """Write the report."""
     from asterism import __version__
     from asterism.plotting import write_report
@@ -235,10 +233,11 @@ def write_html(result: "TableClustering", path: str, source: str) -> None:
         probability=result.probability,
         feature_names=encoder.feature_names_,
         parameters=estimator.get_params(deep=False),
-        notes=result.notes,
+        notes=notes,
         history=getattr(estimator, "history_", None),
         scores=result.scores,
         original=encoder.readable(result.original).set_axis(row_names(result), axis=0),
         seconds=result.seconds,
         version=__version__,
+        **{name: getattr(estimator, attribute, None) for name, attribute in _BELIEFS.items()},
     )

@@ -9,6 +9,7 @@ Nothing here imports torch or pandas, so that ``--help`` is quick.
 """
 
 import json
+import re
 import shlex
 import sys
 from contextvars import ContextVar
@@ -20,6 +21,7 @@ from asterism.exceptions import AsterismError
 
 __all__ = [
     "DebugOption",
+    "DetailsOption",
     "OutputOption",
     "Quiet",
     "SeedOption",
@@ -37,6 +39,9 @@ SeedOption = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="Fixes everything that is random.")
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+DetailsOption = Annotated[
+    bool, typer.Option("--details", help="Add columns 'confidence' and 'outlier_score'.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 OutputOption = Annotated[
     str | None,
@@ -76,17 +81,23 @@ def command_line() -> str:
     return shlex.join(["asterism", *arguments_given.get()])
 
 
-def parse_count(text: str) -> int | str:
-    """Read the value of ``--n-clusters``: "auto" or a whole number."""
+def parse_count(text: str) -> int | str | tuple[int, int]:
+    """Read the value of ``--n-clusters``: "auto", a whole number, or a range of them.
+
+    >>> parse_count("auto"), parse_count("7"), parse_count("2-8")
+    ('auto', 7, (2, 8))
+    """
     if text == "auto":
         return text
-    try:
-        count = int(text)
-    except ValueError:
-        raise fail(f"--n-clusters {text}: give 'auto' or a whole number") from None
-    if count < 1:
+    found = re.fullmatch(r"(-?\d+)(?:-(\d+))?", text)
+    if found is None:
+        raise fail(f"--n-clusters {text}: give 'auto' or a whole number, or a range: 2-8")
+    low, high = int(found[1]), int(found[2] or found[1])
+    if low < 1:
         raise fail(f"--n-clusters {text}: give at least 1")
-    return count
+    if high < low:
+        raise fail(f"--n-clusters {text}: give the lower number first, {high}-{low}")
+    return low if found[2] is None else (low, high)
 
 
 def parse_settings(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """``asterism predict``: the clusters of new rows under a model kept by ``cluster --save``."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from asterism.cli.common import OutputOption, Quiet, fail, say
+from asterism.cli.common import DetailsOption, OutputOption, Quiet, fail, say
 from asterism.cli.outputs import check_folder, default_output
 from asterism.cli.tables import (
     DecimalOption,
@@ -27,6 +27,7 @@ def predict(
     ],
     source: SourceArgument,
     output: OutputOption = None,
+    details: DetailsOption = False,
     cluster_column: Annotated[str, typer.Option(help="Name of the column added.")] = "cluster",
     probability_column: Annotated[
         str, typer.Option(help="Name of the other column added.")
@@ -46,26 +47,32 @@ def predict(
         raise fail("--json and the table cannot both go to standard output: give --output FILE")
     check_folder(destination)
 
-    import numpy as np
-
     from asterism.io.tables import check_destination, write_table
-    from asterism.pipeline import TableModel
+    from asterism.pipeline import TableModel, count_rows, is_large, predict_file
 
     fitted = TableModel.load(model)
-    table = TableOptions(table_format, header, sep, decimal, encoding, key).read(
-        source, fitted.encoder.id_column
-    )
-    check_destination(table, destination)
-    labelled = fitted.predict(
-        table, cluster_column=cluster_column, probability_column=probability_column
-    )
-    write_table(labelled, destination)
-    labels = labelled[cluster_column].to_numpy()
-    sizes = np.bincount(labels[labels >= 0], minlength=fitted.estimator.n_clusters_).tolist()
+    columns: dict[str, Any] = {
+        "details": details,
+        "cluster_column": cluster_column,
+        "probability_column": probability_column,
+    }
+    reading = TableOptions(table_format, header, sep, decimal, encoding, key)
+    if is_large(source, destination, reading.layout):
+        found = predict_file(fitted, source, destination, reading=reading.layout, **columns)
+        sizes, noise = found.sizes, found.noise
+    else:
+        table = reading.read(source, fitted.encoder.id_column)
+        check_destination(table, destination)
+        labelled = fitted.predict(table, **columns)
+        write_table(labelled, destination)
+        noise, *sizes = count_rows(
+            labelled[cluster_column].to_numpy(), fitted.estimator.n_clusters_
+        )
+    n_rows = sum(sizes) + noise
     if as_json:
-        facts = {"n_rows": len(labels), "sizes": sizes, "noise": int((labels < 0).sum())}
+        facts = {"n_rows": n_rows, "sizes": sizes, "noise": noise}
         print(json.dumps(facts | {"written": {"table": destination}}))
     else:
-        say(f"{len(labels)} rows assigned: sizes {', '.join(map(str, sizes))}", quiet)
+        say(f"{n_rows} rows assigned: sizes {', '.join(map(str, sizes))}", quiet)
         if destination != "-":
             say(f"table: {destination}", quiet)

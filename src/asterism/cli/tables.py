@@ -55,17 +55,19 @@ class TableOptions:
         """Table at ``source``; identifiers stay letter for letter."""
         from asterism.io.tables import read_table
 
+        text = [] if id_column is None else [id_column]
+        return read_table(source, key=self.key, text=text, **self.layout)
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """Arguments of :func:`asterism.io.read_table` that say how the table is written."""
         choices: dict[str, Any] = {"auto": "auto", "yes": True, "no": False}
         if self.header not in choices:
             raise fail(f"--header {self.header}: give auto, yes or no")
-        separator = {"tab": "\t", "\\t": "\t", "space": r"\s+"}.get(self.sep or "", self.sep)
-        return read_table(
-            source,
-            format=self.format,
-            header=choices[self.header],
-            sep=separator,
-            decimal=self.decimal,
-            encoding=self.encoding,
-            key=self.key,
-            text=[] if id_column is None else [id_column],
-        )
+        return {
+            "format": self.format,
+            "header": choices[self.header],
+            "sep": {"tab": "\t", "\\t": "\t", "space": r"\s+"}.get(self.sep or "", self.sep),
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+        }

@@ -1,17 +1,18 @@
-"""Which rows stand for a large table.
+"""Which rows stand for a large table, and in which coordinates.
 
     half      at random: dense regions are seen as dense as they are
     half      where the first leave gaps, by k-means++: rare clusters are not missed
 
-from a pool of at most 20 000 rows, so that the choice costs the same for any N. Some rows may be
-fixed beforehand, those whose cluster is known for instance.
+Some rows may be fixed beforehand, those whose cluster is known for instance.
+
+Where there are more columns than rows, the rows span few dimensions: they are turned into those
+(principal axes), which changes no distance between them. Of any other row the turned coordinates
+keep the part it shares with them, and one more coordinate the length of the rest.
 """
 
 import numpy as np
 
-__all__ = ["choose_context"]
-
-_POOL = 20_000
+__all__ = ["choose_context", "spanned_axes", "turn"]
 
 
 def choose_context(
@@ -29,7 +30,7 @@ def choose_context(
     chosen = np.zeros(0, dtype=np.int64) if fixed is None else np.unique(fixed)
     if len(chosen) > size // 2:
         chosen = chance.choice(chosen, size // 2, replace=False)
-    pool = chance.permutation(n) if n <= _POOL else chance.choice(n, _POOL, replace=False)
+    pool = chance.permutation(n)
     pool = pool[~np.isin(pool, chosen)]
     split = (size - len(chosen)) // 2
     chosen = np.concatenate([chosen, pool[:split]])
@@ -48,3 +49,20 @@ def _squared_to_nearest(X: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         for part in np.array_split(X, max(1, len(X) // 4096))
     ]
     return np.maximum(np.concatenate(nearest), 0)
+
+
+def spanned_axes(X: np.ndarray) -> np.ndarray:
+    """Orthonormal axes (D, r) of the dimensions that the rows of X (N, D) span, N < D."""
+    _, sizes, axes = np.linalg.svd(X, full_matrices=False)
+    return axes[sizes > 1e-6 * max(float(sizes[0]), 1e-300)].T
+
+
+def turn(X: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Coordinates (Q, r + 1) of rows along the axes, and the length of what is left.
+
+    >>> turn(np.array([[3.0, 0.0, 4.0]]), np.eye(3)[:, :2]).tolist()
+    [[3.0, 0.0, 4.0]]
+    """
+    along = X @ axes
+    left = np.maximum((X**2).sum(axis=1) - (along**2).sum(axis=1), 0)
+    return np.column_stack([along, np.sqrt(left)])

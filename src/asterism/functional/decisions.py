@@ -36,8 +36,10 @@ from asterism.functional.hierarchy import cut_tree
 __all__ = [
     "RULES",
     "choose_partition",
+    "count_bonus",
     "expected_ari",
     "expected_vi",
+    "given_several",
     "linkage_cuts",
     "refine_partition",
 ]
@@ -75,22 +77,16 @@ def choose_partition(
         raise ValueError(f"n_clusters={n_clusters} cannot be had of {n} rows")
     if n == 1 or high == 1:
         return np.zeros(n, dtype=np.int64)
-    single = 0.0 if counts is None else float(counts[0])
-    if single > 0:
-        P = np.clip((P - single) / max(1 - single, 1e-6), 0, 1)
-        np.fill_diagonal(P, 1)
+    P, single = given_several(P, counts)
 
     def score(labels: np.ndarray) -> float:
         k = int(labels.max()) + 1
         if k == 1 and counts is not None:
-            return single / max(1 - single, 1e-6)
+            return single
         vi = 0.0 if rule == "ari" else expected_vi(P, labels) / np.log2(n)
         ari = 0.0 if rule == "vi" else expected_ari(P, labels)
         value = ari - (vi if rule == "vi" else vi_weight * vi)
-        if counts is not None:
-            believed = counts[min(k, len(counts)) - 1] / counts[1:].max()
-            value += count_weight * float(np.log(max(believed, 1e-4)))
-        return value
+        return value + count_weight * count_bonus(counts, k)
 
     cuts = linkage_cuts(P, low, min(high, max(low, _MOST_CUTS)))
     given = [np.unique(labels, return_inverse=True)[1] for labels in candidates]
@@ -98,6 +94,24 @@ def choose_partition(
     best = sorted(cuts, key=score, reverse=True)[:n_refined]
     refined = [refine_partition(P, labels, low) for labels in best]
     return max([*best, *refined], key=score)
+
+
+def given_several(P: np.ndarray, counts: np.ndarray | None) -> tuple[np.ndarray, float]:
+    """What P says if there is more than one cluster, and the odds that there is one only."""
+    if counts is None or counts[0] <= 0:
+        return P, 0.0
+    several = max(1 - float(counts[0]), 1e-6)
+    P = np.clip((P - float(counts[0])) / several, 0, 1)
+    np.fill_diagonal(P, 1)
+    return P, float(counts[0]) / several
+
+
+def count_bonus(counts: np.ndarray | None, k: int) -> float:
+    """Log p(k) / max p(K), K > 1: zero for the likeliest number of clusters."""
+    if counts is None:
+        return 0.0
+    believed = counts[min(k, len(counts)) - 1] / max(float(counts[1:].max()), 1e-300)
+    return float(np.log(max(believed, 1e-4)))
 
 
 def expected_ari(P: np.ndarray, labels: np.ndarray) -> float:

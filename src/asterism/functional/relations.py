@@ -14,10 +14,20 @@ tenth neighbour and c_i to the fifth, pairs of rows have
     affine       as distance, after the scatter of neighbours was made round (``local_metric``)
     same_k       1 if quick k-means with k centres puts both in one cluster, for several k
     affine_k     the same after the scatter of neighbours was made round
+    diffuse_k    the same in the diffusion map, where a row is where its walks end: quick spectral
+                 clustering
 
-each row its silhouette in all the quick partitions and the chance of a walk to return, and the data
-set, in ``Context.facts``, what the quick partitions leave of the sum of squares, their mean
-silhouettes, the logarithm of the walks' traces (a soft count of clusters), its spectrum and size.
+each row its silhouette in all the quick partitions, compared with the mean of all rows, and the
+chance of a walk to return, and the data set, in ``Context.facts``,
+
+    peaks        mean silhouettes of the quick partitions, compared with each other
+    silhouette   their mean
+    slopes       − Δ log W / Δ log k from one k to the next, W the sum of squares that is left
+    traces       log Σ_i (Pᵗ)_ii, a soft count of clusters
+    spectrum     log shares of variance along the leading axes
+    sizes        log N, log D
+
+all brought to about unit spread by constants, since differences between them are what tells.
 
 The first row of neighbours is the row itself. Nothing is drawn at random and nothing depends on the
 order of the rows, so the features are permuted with them.
@@ -44,6 +54,7 @@ from asterism.functional.probes import (
 __all__ = [
     "AFFINE_COUNTS",
     "COUNTS",
+    "DIFFUSE_COUNTS",
     "N_FACTS",
     "PAIR_FEATURES",
     "ROW_FEATURES",
@@ -59,10 +70,14 @@ COUNTS = (2, 3, 4, 5, 7, 10, 15, 24)
 AFFINE_COUNTS = (2, 3, 4, 6, 9)
 """The same, after the scatter of neighbours was made round."""
 
+DIFFUSE_COUNTS = (2, 3, 4, 6, 9)
+"""The same, in the diffusion map."""
+
 WALKS = (8, 64, 256)
 """Steps of the random walks: powers of two."""
 
-_PARTITIONS = (*(f"same_{k}" for k in COUNTS), *(f"affine_{k}" for k in AFFINE_COUNTS))
+_FAMILIES = {"same": COUNTS, "affine": AFFINE_COUNTS, "diffuse": DIFFUSE_COUNTS}
+_PARTITIONS = tuple(f"{name}_{k}" for name, counts in _FAMILIES.items() for k in counts)
 
 PAIR_FEATURES = (
     "distance",
@@ -77,7 +92,9 @@ PAIR_FEATURES = (
 ROW_FEATURES = (*(f"silhouette_{p}" for p in _PARTITIONS), *(f"return_{t}" for t in WALKS))
 
 N_SPECTRUM = 8
-N_FACTS = 2 * len(_PARTITIONS) + len(WALKS) + N_SPECTRUM + 2
+N_FACTS = 2 * len(_PARTITIONS) + len(_FAMILIES) + len(WALKS) + N_SPECTRUM + 2
+_PEAK, _LEVEL, _ROW = 10.0, 5.0, 3.0
+_SHORT = 0.2
 
 _NEAR, _CORE = 10, 5
 _TINY = 1e-6
@@ -108,9 +125,9 @@ class Context(NamedTuple):
     paths: Tensor  # (B, N, N) minimax paths
     stationary: Tensor  # (B, N) where a long walk ends
     walks: Tensor  # (T, B, N, N) probabilities after t − 1 steps
-    centers: Tensor  # (B, sum of COUNTS, D) of quick k-means, one count after the other
-    affine_centers: Tensor  # (B, sum of AFFINE_COUNTS, D)
+    centers: tuple[Tensor, ...]  # of quick k-means in each of its spaces, (B, sum of counts, D)
     labels: Tensor  # (B, N, partitions) clusters of quick k-means
+    silhouette: Tensor  # (B, partitions) their mean silhouettes
     facts: Tensor  # (B, N_FACTS) what describes the data set as a whole
 
 
@@ -135,13 +152,20 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     degree = weight.sum(dim=-1)
     stationary = degree / degree.sum(dim=-1, keepdim=True)
     before, after = walk_powers(weight / degree[..., None], WALKS)
-    quick = quick_kmeans(x, distance, COUNTS)
-    quick_affine = quick_kmeans(x @ affine, views[2], AFFINE_COUNTS)
-    silhouettes = torch.cat([quick.silhouettes, quick_affine.silhouettes], dim=-1)
+    diffuse = _diffused(after, stationary)
+    spaces = [(x, distance), (x @ affine, views[2]), (diffuse, torch.cdist(diffuse, diffuse))]
+    quick = [
+        quick_kmeans(points, apart, counts)
+        for (points, apart), counts in zip(spaces, _FAMILIES.values(), strict=True)
+    ]
+    silhouettes = torch.cat([found.silhouettes for found in quick], dim=-1)
     facts = torch.cat(
         [
-            silhouettes.mean(dim=1),
-            torch.cat([quick.inertia, quick_affine.inertia], dim=-1).clamp_min(_TINY).log(),
+            *(part for found in quick for part in _peaks(found.silhouettes)),
+            *(
+                _slopes(found.inertia, counts)
+                for found, counts in zip(quick, _FAMILIES.values(), strict=True)
+            ),
             *(w.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).log() for w in after),
             _spectrum(x),
             _sizes(x),
@@ -161,9 +185,9 @@ def describe(x: Tensor) -> tuple[Context, Features]:
         paths,
         stationary,
         torch.stack(before),
-        quick.centers,
-        quick_affine.centers,
-        torch.cat([quick.labels, quick_affine.labels], dim=-1),
+        tuple(found.centers for found in quick),
+        torch.cat([found.labels for found in quick], dim=-1),
+        silhouettes.mean(dim=1),
         facts,
     )
     self = torch.arange(n, device=x.device).expand(len(x), -1)
@@ -195,11 +219,12 @@ def cross_features(context: Context, x: Tensor) -> Features:
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
     after = [step @ walk for walk in context.walks]
-    quick = nearest_centers(x, context.centers, COUNTS)
-    quick_affine = nearest_centers(x @ context.affine, context.affine_centers, AFFINE_COUNTS)
-    labels, silhouettes = (
-        torch.cat(parts, dim=-1) for parts in zip(quick, quick_affine, strict=True)
-    )
+    spaces = (x, x @ context.affine, _diffused(after, context.stationary))
+    quick = [
+        nearest_centers(points, centers, counts)
+        for points, centers, counts in zip(spaces, context.centers, _FAMILIES.values(), strict=True)
+    ]
+    labels, silhouettes = (torch.cat(parts, dim=-1) for parts in zip(*quick, strict=True))
     rows = _row_features(context, silhouettes, after, order[..., 0])
     return Features(_stack(context, views, scale, near, paths, after, labels), rows)
 
@@ -226,12 +251,35 @@ def _weights(distance: Tensor, scale: Tensor, other: Tensor, joined: Tensor) -> 
     return closeness * joined + _BRIDGE
 
 
+def _diffused(walks: list[Tensor], stationary: Tensor) -> Tensor:
+    """Diffusion map (B, Q, N): distances there are those of where walks end.
+
+    Long walks tell parts of the graph, and a share of short ones what is within them.
+    """
+    mixed = walks[WALKS.index(64)] + _SHORT * walks[WALKS.index(8)]
+    return mixed / stationary[:, None].sqrt()
+
+
 def _spectrum(x: Tensor) -> Tensor:
-    """Shares of variance along the leading principal axes, (B, N_SPECTRUM), of centred rows."""
+    """Log shares of variance along the leading principal axes, (B, N_SPECTRUM), of centred rows."""
     gram = x.mT @ x if x.shape[2] <= x.shape[1] else x @ x.mT
     values = torch.linalg.eigvalsh(gram).flip(-1)[:, :N_SPECTRUM].clamp_min(0)
     values = values / gram.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).clamp_min(1e-12)
-    return F.pad(values, (0, N_SPECTRUM - values.shape[1]))
+    return (F.pad(values, (0, N_SPECTRUM - values.shape[1])) + 0.01).log() + 3
+
+
+def _peaks(silhouettes: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean silhouettes (B, partitions) compared with each other, and their mean (B, 1)."""
+    mean = silhouettes.mean(dim=1)
+    level = mean.mean(dim=-1, keepdim=True)
+    return _PEAK * (mean - level), _LEVEL * (level - 0.45)
+
+
+def _slopes(inertia: Tensor, counts: tuple[int, ...]) -> Tensor:
+    """How fast the sum of squares falls with the number of clusters, (B, counts)."""
+    left = F.pad(inertia.clamp_min(_TINY).log(), (1, 0))
+    steps = torch.tensor((1, *counts), dtype=inertia.dtype, device=inertia.device).log()
+    return (-left.diff(dim=-1) / steps.diff() - 0.7).clamp(-_LIMIT, _LIMIT)
 
 
 def _sizes(x: Tensor) -> Tensor:
@@ -250,7 +298,8 @@ def _row_features(
         (torch.gather(w, 2, place[..., None]).squeeze(-1).clamp_min(1e-12) / here).log() / 2
         for w in walks
     ]
-    return torch.cat([silhouettes, torch.stack(back, dim=-1).clamp(-_LIMIT, _LIMIT)], dim=-1)
+    compared = _ROW * (silhouettes - context.silhouette[:, None])
+    return torch.cat([compared, torch.stack(back, dim=-1).clamp(-_LIMIT, _LIMIT)], dim=-1)
 
 
 def _stack(

@@ -17,12 +17,13 @@ without a name are called ``x0, x1, ...`` by position. Blank lines are skipped; 
 must have as many fields as the first. Cells equal to one of ``MISSING_TOKENS`` are missing.
 """
 
+import contextlib
 import csv
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from asterism.exceptions import TableError
 from asterism.io.sources import Source
@@ -32,11 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MISSING_TOKENS",
+    "Layout",
+    "detect_layout",
     "detect_separator",
     "duplicates",
     "looks_like_header",
     "parse_number",
+    "parsing",
     "read_delimited",
+    "refuse_ragged",
 ]
 
 # What pandas takes for missing, and the question mark of many public data sets.
@@ -52,19 +57,40 @@ _EVEN = 0.8  # share of lines that must agree on the number of fields, or of cel
 Row = list[str]
 
 
-def read_delimited(
+class Layout(NamedTuple):
+    """How a text table is written."""
+
+    sep: str
+    names: Row
+    has_header: bool
+    decimal: str
+    encoding: str | None
+
+
+def read_delimited(source: Source, *, text: Sequence[str] = (), **options: Any) -> "pd.DataFrame":
+    """Parse the text table; separator and header are detected where not given.
+
+    Columns named in ``text`` are kept letter for letter. ``options`` are those of
+    :func:`detect_layout`.
+    """
+    layout = detect_layout(source, **options)
+    with parsing(source, layout, dict.fromkeys(text, "str")) as reader:
+        frame = reader.read()
+    # pandas fills short rows with missing cells, so only those with a missing end are suspects.
+    if len(layout.names) > 1 and frame.iloc[:, -1].isna().any():
+        refuse_ragged(source, layout)
+    return frame
+
+
+def detect_layout(
     source: Source,
     *,
     sep: str | None = None,
     header: bool | Literal["auto"] = "auto",
     decimal: str = ".",
     encoding: str | None = None,
-    text: Sequence[str] = (),
-) -> "pd.DataFrame":
-    """Parse the text table; separator and header are detected where not given.
-
-    Columns named in ``text`` are kept letter for letter.
-    """
+) -> Layout:
+    """Look at the first lines, and find separator and header where they are not given."""
     if header not in (True, False, "auto"):
         raise TableError(f"header={header!r} is none of 'auto', True, False")
     if sep is not None and len(sep) != 1 and sep != _BLANKS:
@@ -80,11 +106,40 @@ def read_delimited(
         raise TableError(f"{source.name} has only a header, no rows; if it is data, header=False")
     width = len(rows[0])
     names = _column_names(rows[0], source) if has_header else [f"x{j}" for j in range(width)]
-    frame = _parse(source, sep, names, has_header, decimal, encoding, text)
-    # pandas fills short rows with missing cells, so only those with a missing end are suspects.
-    if width > 1 and frame.iloc[:, -1].isna().any():
-        _refuse_ragged(source, sep, width, encoding)
-    return frame
+    return Layout(sep, names, has_header, decimal, encoding)
+
+
+@contextlib.contextmanager
+def parsing(
+    source: Source, layout: Layout, types: Mapping[str, str], rows: int | None = None
+) -> Iterator[Any]:
+    """Yield a pandas reader over the table: whole, or so many rows at a time."""
+    import pandas as pd
+
+    kinds: dict[str, Any] = {name: types[name] for name in layout.names if name in types}
+    try:
+        with (
+            source.text(layout.encoding) as handle,
+            pd.read_csv(
+                handle,
+                sep=layout.sep,
+                header=0 if layout.has_header else None,
+                names=layout.names,
+                index_col=False,
+                dtype=kinds,
+                skipinitialspace=True,
+                na_values=sorted(MISSING_TOKENS),
+                keep_default_na=False,
+                decimal=layout.decimal,
+                low_memory=False,
+                iterator=True,
+                chunksize=rows,
+            ) as reader,
+        ):
+            yield reader
+    except pd.errors.ParserError as error:
+        refuse_ragged(source, layout)
+        raise TableError(f"{source.name} cannot be parsed: {error}") from error
 
 
 def detect_separator(lines: list[str]) -> str:
@@ -155,37 +210,6 @@ def duplicates(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def _parse(
-    source: Source,
-    sep: str,
-    names: Row,
-    has_header: bool,
-    decimal: str,
-    encoding: str | None,
-    text: Sequence[str],
-) -> "pd.DataFrame":
-    import pandas as pd
-
-    try:
-        with source.text(encoding) as handle:
-            return pd.read_csv(
-                handle,
-                sep=sep,
-                header=0 if has_header else None,
-                names=names,
-                index_col=False,
-                dtype={name: str for name in text if name in names},
-                skipinitialspace=True,
-                na_values=sorted(MISSING_TOKENS),
-                keep_default_na=False,
-                decimal=decimal,
-                low_memory=False,
-            )
-    except pd.errors.ParserError as error:
-        _refuse_ragged(source, sep, len(names), encoding)
-        raise TableError(f"{source.name} cannot be parsed: {error}") from error
-
-
 def _try_split(lines: list[str], sep: str) -> list[Row]:
     try:
         return [row for _, row in _numbered(lines, sep)]
@@ -218,12 +242,13 @@ def _sample_rows(lines: list[str], sep: str, source: Source) -> list[Row]:
     return [row for _, row in numbered]
 
 
-def _refuse_ragged(source: Source, sep: str, width: int, encoding: str | None) -> None:
+def refuse_ragged(source: Source, layout: Layout) -> None:
+    """Raise for the first line that has not as many fields as the first row."""
     handle: TextIO
     try:
-        with source.text(encoding) as handle:
-            for line, row in _numbered(handle, sep):
-                _check_width(source, line, len(row), width)
+        with source.text(layout.encoding) as handle:
+            for line, row in _numbered(handle, layout.sep):
+                _check_width(source, line, len(row), len(layout.names))
     except csv.Error as error:
         raise TableError(f"{source.name} cannot be parsed: {error}") from error
 

@@ -55,7 +55,7 @@ def fit_column(
         if np.isnan(column.values).all():
             nothing = NumericFeature(name, 0.0, 0.0, 1.0, varies=False, indicator=False)
             return nothing, [f"{name!r} dropped: every cell is missing"]
-        _warn_of_row_numbers(name, column.values)
+        _warn_of_row_numbers(name, column.values, series.index)
         numeric = fit_numeric(name, column, scaling)
         return numeric, _numeric_notes(numeric, int(np.isnan(column.values).sum()))
     _refuse_identifier(name, column)
@@ -158,8 +158,11 @@ def _refuse_identifier(name: str, tokens: Tokens) -> None:
         )
 
 
-def _warn_of_row_numbers(name: str, values: np.ndarray) -> None:
-    if len(values) > _FEW_ROWS and bool((values[1:] == values[:-1] + 1).all()):
+def _warn_of_row_numbers(name: str, values: np.ndarray, index: Any) -> None:
+    counts = [np.arange(len(values))]
+    if index.dtype.kind == "i" and index.is_unique:  # a sample keeps the numbers of its rows
+        counts.append(np.asarray(index))
+    if len(values) > _FEW_ROWS and any(np.ptp(values - count) == 0 for count in counts):
         warnings.warn(
             f"column {name!r} merely counts the rows; if it is an identifier, leave it out with "
             f"id_column={name!r} (--id {name}) or drop=[{name!r}] (--drop {name})",

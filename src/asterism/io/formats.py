@@ -1,7 +1,8 @@
 """One reader and one writer per table format, besides text tables (:mod:`.delimited`).
 
     read_*(source) -> DataFrame or array      TableError names the damaged line, array or file
-    WRITERS[format](frame, handle)            bytes to an open binary handle, without the index
+    WRITERS[format](frame, handle)            bytes to an open binary handle, without the index;
+                                              text tables can leave out the header
 
 ``replacing(path)`` makes a write atomic: a file beside the destination, moved over it at the end.
 """
@@ -20,7 +21,7 @@ from asterism.io.sources import Source
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WRITERS", "read_array", "read_arrow", "read_jsonl"]
+__all__ = ["WRITERS", "arrow", "read_array", "read_arrow", "read_jsonl"]
 
 _ROWS_AT_A_TIME = 10_000
 
@@ -84,18 +85,19 @@ def read_arrow(source: Source, kind: str) -> "pd.DataFrame":
     """Parquet or Feather table; a named index comes back as columns."""
     import pandas as pd
 
-    arrow = _arrow(f"reading {kind}")
+    pyarrow = arrow(f"reading {kind}")
     with source.binary() as handle:
         try:
             frame = pd.read_parquet(handle) if kind == "parquet" else pd.read_feather(handle)
-        except arrow.ArrowException as error:
+        except pyarrow.ArrowException as error:
             raise TableError(f"{source.name} cannot be read as {kind}: {error}") from error
     if all(name is None for name in frame.index.names):
         return frame.reset_index(drop=True)
     return frame.reset_index()
 
 
-def _arrow(purpose: str) -> Any:
+def arrow(purpose: str) -> Any:
+    """The package pyarrow, or an error that says what it is needed for."""
     try:
         import pyarrow
     except ImportError as error:
@@ -103,14 +105,16 @@ def _arrow(purpose: str) -> Any:
     return pyarrow
 
 
-def _write_csv(frame: "pd.DataFrame", handle: BinaryIO, sep: str = ",") -> None:
+def _write_csv(
+    frame: "pd.DataFrame", handle: BinaryIO, sep: str = ",", header: bool = True
+) -> None:
     stream = io.TextIOWrapper(handle, encoding="utf-8", newline="")
-    frame.to_csv(stream, sep=sep, index=False, lineterminator="\n")
+    frame.to_csv(stream, sep=sep, index=False, header=header, lineterminator="\n")
     stream.detach()  # flushed, and not closed with the wrapper
 
 
-def _write_tsv(frame: "pd.DataFrame", handle: BinaryIO) -> None:
-    _write_csv(frame, handle, sep="\t")
+def _write_tsv(frame: "pd.DataFrame", handle: BinaryIO, header: bool = True) -> None:
+    _write_csv(frame, handle, sep="\t", header=header)
 
 
 def _write_jsonl(frame: "pd.DataFrame", handle: BinaryIO) -> None:
@@ -135,14 +139,14 @@ def _write_feather(frame: "pd.DataFrame", handle: BinaryIO) -> None:
 
 
 def _write_arrow(frame: "pd.DataFrame", handle: BinaryIO, kind: str) -> None:
-    arrow = _arrow(f"writing {kind}")
+    pyarrow = arrow(f"writing {kind}")
     frame = frame.reset_index(drop=True)
     try:
         if kind == "parquet":
             frame.to_parquet(handle, index=False)
         else:
             frame.to_feather(handle)
-    except arrow.ArrowException as error:
+    except pyarrow.ArrowException as error:
         raise TableError(f"{kind} cannot hold this table: {error}") from error
 
 
@@ -166,7 +170,7 @@ def _write_npy(frame: "pd.DataFrame", handle: BinaryIO) -> None:
     np.save(handle, values, allow_pickle=False)
 
 
-WRITERS: dict[str, Callable[["pd.DataFrame", BinaryIO], None]] = {
+WRITERS: dict[str, Callable[..., None]] = {
     "csv": _write_csv,
     "tsv": _write_tsv,
     "jsonl": _write_jsonl,

@@ -22,7 +22,7 @@ when the work is done.
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +42,7 @@ __all__ = [
     "attach_labels",
     "check_destination",
     "check_new_columns",
+    "destination_of",
     "read_table",
     "write_table",
 ]
@@ -163,6 +164,7 @@ def attach_labels(
     probability: Any = None,
     cluster_column: str = "cluster",
     probability_column: str = "probability",
+    **further: Any,
 ) -> "pd.DataFrame":
     """Add the cluster of each row, and its probability, after the columns of the table.
 
@@ -176,6 +178,8 @@ def attach_labels(
         Probability of the cluster; by default the column holds missing values.
     cluster_column, probability_column : str
         Names of the new columns, which the table must not have yet.
+    **further : array-like of float, shape (N,)
+        Further columns by their names.
 
     Returns
     -------
@@ -190,22 +194,24 @@ def attach_labels(
     1     1.6        1         0.75
     """
     frame = as_frame(frame)
-    check_new_columns(frame, cluster_column, probability_column)
+    check_new_columns(frame, cluster_column, probability_column, further)
     if probability is None:
         probability = np.full(len(frame), np.nan)
     clusters, probabilities = np.asarray(labels), np.asarray(probability, dtype=np.float64)
-    for what, values in (("labels", clusters), ("probability", probabilities)):
-        if values.shape != (len(frame),):
-            raise TableError(f"{what} of shape {values.shape} for a table of {len(frame)} rows")
+    for what, values in {"labels": clusters, "probability": probabilities, **further}.items():
+        if np.shape(values) != (len(frame),):
+            raise TableError(f"{what} of shape {np.shape(values)} for a table of {len(frame)} rows")
     if clusters.dtype.kind not in "iu":
         raise TableError(f"labels of type {clusters.dtype}: integers needed")
-    return frame.assign(
-        **{cluster_column: clusters.astype(np.int64), probability_column: probabilities}
-    )
+    new = {cluster_column: clusters.astype(np.int64), probability_column: probabilities}
+    return frame.assign(**new, **further)
 
 
 def check_new_columns(
-    frame: "pd.DataFrame", cluster_column: str = "cluster", probability_column: str = "probability"
+    frame: "pd.DataFrame",
+    cluster_column: str = "cluster",
+    probability_column: str = "probability",
+    further: Iterable[str] = (),
 ) -> None:
     """Refuse names for the new columns that are empty, equal, or those of columns there are."""
     for option, column in (
@@ -222,6 +228,9 @@ def check_new_columns(
         raise TableError(
             f"cluster_column and probability_column are both {cluster_column!r}: give two names"
         )
+    taken = {*frame.columns, cluster_column, probability_column}
+    if there := next((column for column in further if column in taken), None):
+        raise TableError(f"a column {there!r} is to be added, and there is one: rename yours")
 
 
 def check_destination(
@@ -231,7 +240,7 @@ def check_destination(
     format: str | None = None,  # noqa: A002
 ) -> None:
     """Refuse what :func:`write_table` could not do with a table of these columns."""
-    kind, path = _destination(destination, format)
+    kind, path = destination_of(destination, format)
     if path is not None and path.is_dir():
         raise OutputError(f"{path} is a directory: give the name of a file in it")
     if path is not None and not path.absolute().parent.is_dir():
@@ -267,7 +276,7 @@ def write_table(
     {"height": 1.8, "cluster": 0}
     """
     frame = as_frame(frame)
-    kind, path = _destination(destination, format)
+    kind, path = destination_of(destination, format)
     write = WRITERS[kind]
     if path is None:
         buffer = io.BytesIO()
@@ -282,8 +291,8 @@ def write_table(
             write(frame, handle)
 
 
-def _destination(
-    destination: str | os.PathLike[str], chosen: str | None
+def destination_of(
+    destination: str | os.PathLike[str], chosen: str | None = None
 ) -> tuple[str, Path | None]:
     """Format and path, which is None for standard output."""
     to_stdout = os.fspath(destination) == "-"

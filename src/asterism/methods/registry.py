@@ -42,12 +42,16 @@ class Method:
         Whether the number of clusters must be given.
     takes_k : bool
         Whether it may be given.
+    takes_range : bool
+        Whether a lowest and a highest number may be given.
     finds_k : bool
         Whether it is found when not given; otherwise the weights fix it.
     soft : bool
         Whether there are probabilities.
     uses_labels : bool
-        Whether ``y`` is used where it is known.
+        Whether ``y`` is used where it is known, if asked.
+    details : bool
+        Whether each row comes with a confidence and an outlier score.
     posterior : bool
         Whether partitions can be sampled.
     """
@@ -58,9 +62,11 @@ class Method:
     summary: str
     needs_k: bool = False
     takes_k: bool = True
+    takes_range: bool = False
     finds_k: bool = True
     soft: bool = True
     uses_labels: bool = False
+    details: bool = False
     posterior: bool = False
 
     @property
@@ -83,8 +89,8 @@ class Method:
         return getattr(import_module(module), name)
 
 
-DEFAULT_METHOD = "kmeans"
-"""What the command line runs when no method is named: one that finds the number of clusters."""
+DEFAULT_METHOD = "asterism"
+"""What runs when no method is named: one that finds the number of clusters."""
 
 _METHODS: dict[str, Method] = {}
 
@@ -128,6 +134,18 @@ def method_of_class(class_name: str) -> Method:
 
 _BASELINES = "asterism.methods.baselines"
 
+register(
+    Method(
+        "asterism",
+        "asterism.methods.asterism:Asterism",
+        "amortised",
+        "pre-trained network reads the table; K found",
+        takes_range=True,
+        uses_labels=True,
+        details=True,
+        posterior=True,
+    )
+)
 register(
     Method(
         "set-transformer",

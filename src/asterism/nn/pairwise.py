@@ -4,10 +4,13 @@ Rows are tokens; what it knows of them is relational (:mod:`asterism.functional.
 columns may come in any number, order, rotation and scale, and rows in any order.
 
     tokens     summaries of a row's pair features, its neighbour distances, facts of the data set
-    blocks     pre-norm attention whose logits are biased by a learned map of the pair features
-    pairs      ℓ_ij = g(h_ij, u_iᵀ W_1 u_j, …, u_iᵀ W_R u_j), symmetric in i and j
+    look       h_ij = relu(W(facts) p_ij + b(facts)), p_ij the pair features: what they mean depends
+               on the data set, as when the best of several quick partitions is to be believed
+    blocks     pre-norm attention whose logits are biased by a linear map of h_ij
+    pairs      ℓ_ij = g(h_ij, u_iᵀ W_1 u_j, …, u_iᵀ W_R u_j, v_i + v_j), symmetric in i and j
                P_ij = σ(ℓ_ij), the probability that i and j share a cluster
-    count      softmax over K = 1 … 30 of the mean token
+    count      softmax over K = 1 … 30 of the mean token and of soft counts: with s_i = mean_j P_ij
+               the share of the rows that are with i, the mean of 1 / s_i is the number of clusters
 
 Trained on labelled synthetic data sets by the log score of pairs and of the number of clusters,
 
@@ -43,6 +46,7 @@ NEIGHBOURS = (1, 5, 10, 30)
 FORM_WIDTH = 16
 N_TOKEN = 2 * len(PAIR_FEATURES) + len(NEIGHBOURS) + len(ROW_FEATURES) + N_FACTS
 TRAINED_COLUMNS = 96
+N_SHARES = 4
 
 
 class Relations(NamedTuple):
@@ -122,22 +126,35 @@ class PairNetwork(nn.Module):
         n_blocks: int = 4,
         hidden: int = 24,
         rank: int = 8,
-        count_weight: float = 0.1,
+        judge: int = 48,
+        count_weight: float = 0.15,
     ) -> None:
         super().__init__()
+        self.hidden = hidden
         self.rank = rank
         self.count_weight = count_weight
         self.embed = nn.Sequential(nn.Linear(N_TOKEN, width), nn.GELU(), nn.Linear(width, width))
-        self.look = nn.Sequential(nn.Linear(len(PAIR_FEATURES), hidden), nn.ReLU())
+        self.look = nn.Linear(len(PAIR_FEATURES), hidden)
+        self.tune = nn.Sequential(
+            nn.Linear(N_FACTS, width),
+            nn.GELU(),
+            nn.Linear(width, hidden * (len(PAIR_FEATURES) + 1)),
+        )
+        with torch.no_grad():  # at first nearly the same for all data sets
+            self.tune[-1].weight.mul_(0.3)  # type: ignore[operator]
         self.bias = nn.Linear(hidden, n_blocks * heads)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(n_blocks))
         self.norm = nn.LayerNorm(width)
         self.forms = nn.Linear(width, rank * FORM_WIDTH)
         self.signs = nn.Parameter(torch.randn(rank, FORM_WIDTH) / FORM_WIDTH**0.5)
+        self.weigh = nn.Linear(hidden + rank, judge)
+        self.lean = nn.Linear(width, judge, bias=False)
         self.judge = nn.Sequential(
-            nn.Linear(hidden + rank, hidden), nn.ReLU(), nn.Linear(hidden, 1)
+            nn.ReLU(), nn.Linear(judge, judge // 2), nn.ReLU(), nn.Linear(judge // 2, 1)
         )
-        self.count = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, MAX_COUNT))
+        self.count = nn.Sequential(
+            nn.Linear(width + N_SHARES, width), nn.GELU(), nn.Linear(width, MAX_COUNT)
+        )
 
     def forward(self, relations: Relations) -> Tensor:
         """Symmetric logits (B, N, N) for the rows of the context among themselves."""
@@ -153,20 +170,36 @@ class PairNetwork(nn.Module):
 
         ``n_columns`` asks for the logits of the first rows of the context only.
         """
-        seen = self.look(relations.pairs)  # (B, Q, N, hidden)
+        seen = self._look(relations)  # (B, Q, N, hidden)
         biases = self.bias(seen).movedim(-1, 1).chunk(len(self.blocks), dim=1)
         x = self.embed(relations.tokens)
         states = [x]
         for depth, (block, bias) in enumerate(zip(self.blocks, biases, strict=True)):
             x = block(x, bias, x if memory is None else memory[depth])
             states.append(x)
-        other = self._forms((x if memory is None else memory[-1])[:, :n_columns])
-        forms = (self._forms(x) * self.signs[None, :, None]) @ other.mT  # (B, rank, Q, N)
-        judged = torch.cat([seen[:, :, :n_columns], forms.movedim(1, -1)], dim=-1)
-        return Reading(self.judge(judged).squeeze(-1), self.count(self.norm(x).mean(dim=1)), states)
+        own = self.norm(x)
+        other = (own if memory is None else self.norm(memory[-1]))[:, :n_columns]
+        forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
+        judged = self.weigh(torch.cat([seen[:, :, :n_columns], forms.movedim(1, -1)], dim=-1))
+        judged = judged + self.lean(own)[:, :, None] + self.lean(other)[:, None]
+        logits = self.judge(judged).squeeze(-1)
+        counts = self.count(torch.cat([own.mean(dim=1), shares_of(logits)], dim=-1))
+        return Reading(logits, counts, states)
+
+    def _look(self, relations: Relations) -> Tensor:
+        """First layer of the pair features, with weights of each data set's own."""
+        facts = relations.tokens[:, 0, -N_FACTS:]
+        shape = (self.hidden, len(PAIR_FEATURES) + 1)
+        tuned = self.tune(facts).unflatten(-1, shape)  # (B, hidden, F + 1)
+        weight = self.look.weight + tuned[..., :-1]
+        bias = self.look.bias + tuned[..., -1]
+        pairs = relations.pairs.flatten(1, 2)
+        return torch.relu(torch.baddbmm(bias[:, None], pairs, weight.mT)).unflatten(
+            1, relations.pairs.shape[1:3]
+        )
 
     def _forms(self, x: Tensor) -> Tensor:
-        return self.forms(self.norm(x)).unflatten(-1, (self.rank, FORM_WIDTH)).transpose(1, 2)
+        return self.forms(x).unflatten(-1, (self.rank, FORM_WIDTH)).transpose(1, 2)
 
     def loss(self, relations: Relations) -> Tensor:
         """Log score of pairs and of the number of clusters; see the module's header."""
@@ -178,6 +211,20 @@ class PairNetwork(nn.Module):
         scores = F.binary_cross_entropy_with_logits(reading.logits, same, reduction="none")
         counts = F.cross_entropy(reading.counts, labels.max(dim=1).values.clamp(0, MAX_COUNT - 1))
         return (scores * weights).sum(dim=(1, 2)).mean() + self.count_weight * counts
+
+
+def shares_of(logits: Tensor) -> Tensor:
+    """Logarithms (B, N_SHARES) of soft counts of clusters, and the spread of the shares."""
+    share = torch.sigmoid(logits).mean(dim=2).clamp_min(1e-3)  # (B, Q)
+    return torch.stack(
+        [
+            share.reciprocal().mean(dim=1).log(),
+            -share.mean(dim=1).log(),
+            -share.amax(dim=1).log(),
+            share.log().std(dim=1, correction=0),
+        ],
+        dim=-1,
+    )
 
 
 def pair_targets(labels: Tensor, n_columns: int | None = None) -> tuple[Tensor, Tensor]:

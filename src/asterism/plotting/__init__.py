@@ -1,9 +1,11 @@
 """Pictures of clusterings, and a one-page HTML report.
 
 Every function takes plain arrays and returns the matplotlib ``Axes`` it drew on, so nothing here
-knows of estimators. matplotlib (``pip install 'asterism[plot]'``) is imported on the first call.
+knows of estimators, save that one may have a ``similarity_`` to draw. matplotlib
+(``pip install 'asterism[plot]'``) is imported on the first call.
 """
 
+from asterism.plotting.certainty import plot_reliability, plot_similarity
 from asterism.plotting.diagnostics import plot_confusion, plot_k_posterior
 from asterism.plotting.report import write_report
 from asterism.plotting.scatter import plot_clusters, plot_embedding
@@ -28,6 +30,8 @@ __all__ = [
     "plot_embedding",
     "plot_history",
     "plot_k_posterior",
+    "plot_reliability",
+    "plot_similarity",
     "prototypes",
     "summarise_clusters",
     "write_report",

@@ -42,7 +42,9 @@ def check_rows(X: Any, name: str = "X") -> np.ndarray:
     return array
 
 
-def check_probability(probability: Any, n_rows: int) -> np.ndarray | None:
+def check_probability(
+    probability: Any, n_rows: int, name: str = "probability"
+) -> np.ndarray | None:
     """Confidence (N,) in [0, 1]; from responsibilities (N, K) the greatest of each row."""
     if probability is None:
         return None
@@ -51,13 +53,13 @@ def check_probability(probability: Any, n_rows: int) -> np.ndarray | None:
         array = array.max(axis=1)
     if array.shape != (n_rows,):
         raise DataError(
-            f"probability must have shape ({n_rows},) or ({n_rows}, clusters); "
+            f"{name} must have shape ({n_rows},) or ({n_rows}, clusters); "
             f"got {np.shape(probability)}."
         )
     # Rounding may overshoot one by a little; anything else is a mistake worth reporting.
     if not ((array >= -1e-6) & (array <= 1 + 1e-6)).all():
         raise DataError(
-            f"probability must lie in [0, 1]; got values from {array.min()} to {array.max()}."
+            f"{name} must lie in [0, 1]; got values from {array.min()} to {array.max()}."
         )
     return array.clip(0.0, 1.0)
 

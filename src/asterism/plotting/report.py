@@ -1,15 +1,15 @@
 """A clustering told on one HTML page.
 
 The page holds, in this order: a sentence of summary, notes, a picture of the clusters, their
-sizes, what sets each apart, typical rows, belief over the number of clusters, the learning curve,
-scores, and the parameters. It is one file that loads nothing, so it can be mailed or archived.
+sizes, what sets each apart, typical rows, belief over the number of clusters and over pairs of
+rows, doubtful rows and outliers, the learning curve, scores, and the parameters. What was not given
+is left out. It is one file that loads nothing, so it can be mailed or archived.
 The same input gives the same bytes.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from asterism.io.files import replacing
+from asterism.plotting.belief import confidence_sentence, count_section, similarity_section
 from asterism.plotting.checks import (
     check_labels,
     check_names,
@@ -25,17 +26,17 @@ from asterism.plotting.checks import (
     check_rows,
     check_table,
 )
-from asterism.plotting.diagnostics import plot_k_posterior
 from asterism.plotting.page import (
     Html,
     document,
     element,
-    format_column,
     format_value,
     join,
     section,
     table,
 )
+from asterism.plotting.pieces import cluster_name, cluster_tag, counted, swatch
+from asterism.plotting.rows import doubtful_rows, typical_rows
 from asterism.plotting.scatter import plot_clusters
 from asterism.plotting.style import cluster_color
 from asterism.plotting.summaries import ClusterSummary, Contrast, summarise_clusters
@@ -45,7 +46,6 @@ from asterism.plotting.training import plot_history
 __all__ = ["write_report"]
 
 _MAX_POINTS = 5000  # drawn
-_MAX_COLUMNS = 8  # of typical rows
 _MAX_DETAILED = 20  # clusters with more than one typical row
 
 
@@ -63,6 +63,11 @@ def write_report(
     history: Sequence[Mapping[str, Any]] | None = None,
     scores: Mapping[str, float] | None = None,
     k_posterior: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
+    overall_confidence: float | None = None,
+    confidence: Any = None,
+    outlier_score: Any = None,
+    similarity: Any = None,
+    similarity_rows: Any = None,
     original: pd.DataFrame | None = None,
     seconds: float | None = None,
     version: str | None = None,
@@ -96,6 +101,16 @@ def write_report(
         Agreement with known labels.
     k_posterior : mapping or array, optional
         Probability of each number of clusters; see :func:`plot_k_posterior`.
+    overall_confidence : float, optional
+        Expected adjusted Rand index of the partition.
+    confidence : array of shape (N,), optional
+        Expected overlap of each row's cluster with the true one; the least certain are listed.
+    outlier_score : array of shape (N,), optional
+        From 0 for usual rows towards 1 for rows far from all; the highest are listed.
+    similarity : array of shape (n, n), optional
+        Probability that two rows share a cluster; see :func:`plot_similarity`.
+    similarity_rows : array of n row numbers, optional
+        Rows of the similarity; by default all N.
     original : pandas.DataFrame of N rows, optional
         Rows as the user gave them: contrasts and typical rows are then in these units. By
         default the columns of ``X`` are used.
@@ -121,7 +136,9 @@ def write_report(
     """
     X = check_rows(X)
     labels = check_labels(labels, len(X))
-    confidence = check_probability(probability, len(X))
+    probability = check_probability(probability, len(X))
+    confidence = check_probability(confidence, len(X), "confidence")
+    outlier_score = check_probability(outlier_score, len(X), "outlier_score")
     names = check_names(feature_names, X.shape[1], "feature")
     shown = pd.DataFrame(X, columns=names) if original is None else check_table(original, len(X))
     n_clusters = len(np.unique(labels[labels >= 0]))
@@ -129,18 +146,21 @@ def write_report(
         X,
         labels,
         shown,
-        probability=confidence,
+        probability=probability,
         n_prototypes=3 if n_clusters <= _MAX_DETAILED else 1,
     )
     parts = [
         element("h1", title),
-        _summary(X, summaries, method, parameters or {}, confidence, seconds),
+        _summary(X, summaries, method, parameters or {}, seconds, overall_confidence),
         _notes(notes),
-        *_cluster_pictures(X, labels, confidence, names, summaries),
+        _cluster_picture(X, labels, probability, names, summaries),
         _sizes(summaries),
         _contrasts(summaries),
-        _prototypes(summaries, shown),
-        *_further_pictures(k_posterior, history),
+        typical_rows(summaries, shown),
+        "" if k_posterior is None else count_section(k_posterior, n_clusters),
+        "" if similarity is None else similarity_section(similarity, labels, similarity_rows),
+        *doubtful_rows(summaries, shown, labels, confidence, outlier_score),
+        _learning_curve(history),
         _scores(scores),
         _foot(method, parameters or {}, version),
     ]
@@ -156,23 +176,25 @@ def _summary(
     summaries: Sequence[ClusterSummary],
     method: str,
     parameters: Mapping[str, Any],
-    confidence: np.ndarray | None,
     seconds: float | None,
+    overall_confidence: float | None,
 ) -> Html:
     n_clusters = sum(summary.label >= 0 for summary in summaries)
     n_noise = sum(summary.size for summary in summaries if summary.label < 0)
     seed = parameters.get("random_state")
     text = (
-        f"{method} grouped {_count(len(X), 'row')} with {_count(X.shape[1], 'feature')} "
-        f"into {_count(n_clusters, 'cluster')}"
+        f"{method} grouped {counted(len(X), 'row')} with {counted(X.shape[1], 'feature')} "
+        f"into {counted(n_clusters, 'cluster')}"
     )
     text += "" if seed is None else f" (seed {seed})"
     text += f" in {_duration(seconds)}." if seconds is not None else "."
     if n_noise:
-        text += f" {_count(n_noise, 'row')} ({n_noise / len(X):.1%}) belong to no cluster."
-    if confidence is not None and n_clusters:
+        text += f" {counted(n_noise, 'row')} ({n_noise / len(X):.1%}) belong to no cluster."
+    if any(summary.mean_probability is not None for summary in summaries):
         mean = sum(s.size * (s.mean_probability or 0.0) for s in summaries) / (len(X) - n_noise)
         text += f" The mean probability of an assignment is {mean:.3f}."
+    if overall_confidence is not None:
+        text += f" {confidence_sentence(overall_confidence)}"
     return element("p", text, class_="lead")
 
 
@@ -182,28 +204,28 @@ def _notes(notes: Sequence[str]) -> Html:
     )
 
 
-def _cluster_pictures(
+def _cluster_picture(
     X: np.ndarray,
     labels: np.ndarray,
-    confidence: np.ndarray | None,
+    probability: np.ndarray | None,
     names: list[str],
     summaries: Sequence[ClusterSummary],
-) -> list[Html]:
+) -> Html:
     with picture_style():
         ax = plot_clusters(
-            X, labels, probability=confidence, feature_names=names, max_points=_MAX_POINTS
+            X, labels, probability=probability, feature_names=names, max_points=_MAX_POINTS
         )
         how = "first two principal components" if X.shape[1] > 2 else "features"
-        sizes = ", ".join(f"{_name(summary)}: {summary.size:,}" for summary in summaries)
+        sizes = ", ".join(f"{cluster_name(each.label)}: {each.size:,}" for each in summaries)
         alt = f"Scatter plot of the rows by {how}, coloured by cluster. Rows of each: {sizes}."
         caption = f"Each point is a row, placed by the {how} and coloured by cluster."
         if len(X) > _MAX_POINTS:
             caption += (
                 f" About {_MAX_POINTS:,} of {len(X):,} rows are drawn, some of every cluster."
             )
-        if confidence is not None:
+        if probability is not None:
             caption += " Fainter, smaller points are less certain."
-        return [section("Picture", picture(ax, alt, "clusters", caption))]
+        return section("Picture", picture(ax, alt, "clusters", caption))
 
 
 def _sizes(summaries: Sequence[ClusterSummary]) -> Html:
@@ -215,7 +237,7 @@ def _sizes(summaries: Sequence[ClusterSummary]) -> Html:
             f"width:{100 * summary.share / greatest:.1f}%;background:{cluster_color(summary.label)}"
         )
         row = [
-            _tag(summary),
+            cluster_tag(summary.label),
             f"{summary.size:,}",
             f"{summary.share:.1%}",
             element("span", class_="bar", style=style),
@@ -234,9 +256,9 @@ def _contrasts(summaries: Sequence[ClusterSummary]) -> Html:
             continue
         heading = element(
             "h3",
-            _swatch(summary.label),
-            _name(summary),
-            element("small", _count(summary.size, "row")),
+            swatch(summary.label),
+            cluster_name(summary.label),
+            element("small", counted(summary.size, "row")),
         )
         if summary.contrasts:
             rows = [_contrast_row(contrast) for contrast in summary.contrasts]
@@ -268,53 +290,14 @@ def _contrast_row(contrast: Contrast) -> list[Any]:
     return [feature, f"{contrast.inside:.0%}", f"{contrast.outside:.0%}", effect]
 
 
-def _prototypes(summaries: Sequence[ClusterSummary], shown: pd.DataFrame) -> Html:
-    columns = _telling_columns(summaries, [str(name) for name in shown.columns])
-    rows: list[list[Any]] = []
-    first_rows = []
-    for summary in summaries:
-        if summary.prototypes:
-            first_rows.append(len(rows))
-        name = _tag(summary)
-        rows += [[name, str(shown.index[row])] for row in summary.prototypes]
-    if not rows:
+def _learning_curve(history: Sequence[Mapping[str, Any]] | None) -> Html:
+    if history is None or all(record.get("loss") is None for record in history):
         return Html()
-    chosen = [row for summary in summaries for row in summary.prototypes]
-    for j in columns:
-        for row, text in zip(rows, format_column(shown.iloc[chosen, j].tolist()), strict=True):
-            row.append(text)
-    numeric = [j + 2 for j, place in enumerate(columns) if shown.dtypes.iloc[place].kind in "iuf"]
-    about = "The rows nearest to the mean of each cluster, as given."
-    if len(columns) < shown.shape[1]:
-        about += f" {len(columns)} of {shown.shape[1]:,} columns are shown."
-    headers = ["Cluster", "Row", *(str(shown.columns[j]) for j in columns)]
-    body = table(headers, rows, numeric=numeric, first_rows=first_rows[1:])
-    return section("Typical rows", element("p", about, class_="muted"), body)
-
-
-def _telling_columns(summaries: Sequence[ClusterSummary], names: Sequence[str]) -> list[int]:
-    """Places of the columns to show: those most often in contrast, else the leading ones."""
-    votes = Counter(contrast.feature for summary in summaries for contrast in summary.contrasts)
-    ranked = sorted(range(len(names)), key=lambda j: (-votes[names[j]], j))
-    return sorted(ranked[:_MAX_COLUMNS])
-
-
-def _further_pictures(
-    k_posterior: Mapping[int, float] | Sequence[float] | np.ndarray | None,
-    history: Sequence[Mapping[str, Any]] | None,
-) -> list[Html]:
-    parts = []
     with picture_style():
-        if k_posterior is not None:
-            ax = plot_k_posterior(k_posterior)
-            alt = "Bar chart of the probability of each number of clusters."
-            parts.append(section("Number of clusters", picture(ax, alt, "posterior")))
-        if history is not None and any(record.get("loss") is not None for record in history):
-            ax = plot_history(history)
-            alt = f"Learning curve: loss over {len(history):,} training records."
-            caption = "Training loss: every record (faint) and its running mean (bold)."
-            parts.append(section("Learning curve", picture(ax, alt, "curve", caption)))
-    return parts
+        ax = plot_history(history)
+        alt = f"Learning curve: loss over {len(history):,} training records."
+        caption = "Training loss: every record (faint) and its running mean (bold)."
+        return section("Learning curve", picture(ax, alt, "curve", caption))
 
 
 def _scores(scores: Mapping[str, float] | None) -> Html:
@@ -332,22 +315,6 @@ def _foot(method: str, parameters: Mapping[str, Any], version: str | None) -> Ht
     body = table(["Parameter", "Value"], rows, narrow=True)
     listed = section(f"Parameters of {method}", body) if rows else ""
     return join([listed, element("footer", element("p", made))])
-
-
-def _swatch(label: int) -> Html:
-    return element("span", class_="swatch", style=f"background:{cluster_color(label)}")
-
-
-def _tag(summary: ClusterSummary) -> Html:
-    return element("span", _swatch(summary.label), _name(summary), class_="name")
-
-
-def _name(summary: ClusterSummary) -> str:
-    return "Noise" if summary.label < 0 else f"Cluster {summary.label}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _duration(seconds: float) -> str:

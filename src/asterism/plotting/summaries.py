@@ -1,13 +1,13 @@
 """What sets a cluster apart, and its most typical rows. Pure computation, linear in N.
 
-    numeric column      effect = (mean inside − mean outside) / standard deviation of all rows
+    numeric column      effect = (mean inside − mean outside) / standard deviation of all rows,
+                        see :mod:`asterism.functional.contrasts`
     categorical value   effect = 2 asin √p_in − 2 asin √p_out,  p the value's share of rows
     typical rows        those nearest to the cluster's mean
 
 "Outside" is every row not in the cluster, noise included. Missing numbers are left out of the
 means; a missing category is a value of its own. Both effects read on the same scale: 0.2 is
-small, 0.8 is large. The deviation is over all rows, not within groups, so that the effect stays
-finite when a cluster is constant.
+small, 0.8 is large.
 
 J. Cohen, "Statistical power analysis for the behavioral sciences", 1988 (d and h).
 """
@@ -21,22 +21,12 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from asterism.functional.contrasts import Contrast, Moments, numeric_contrasts
 from asterism.plotting.checks import check_labels, check_probability, check_rows
 
 __all__ = ["ClusterSummary", "Contrast", "contrasts", "prototypes", "summarise_clusters"]
 
 MISSING = "(missing)"
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """One column in which a cluster differs from the other rows."""
-
-    feature: str
-    effect: float  # signed; positive when higher, or commoner, inside
-    inside: float  # mean, or share of ``value``, within the cluster
-    outside: float  # the same over all other rows
-    value: str | None = None  # the over-represented category; None for a numeric column
 
 
 @dataclass(frozen=True)
@@ -148,7 +138,9 @@ def contrasts(
     numeric = [j for j in range(table.shape[1]) if _kind(table.iloc[:, j]) == "number"]
     if numeric:
         names = [str(table.columns[j]) for j in numeric]
-        _add_numeric(found, names, _numbers(table, numeric), codes, top, min_effect)
+        moments = _moments(_numbers(table, numeric), codes, len(clusters))
+        differing = numeric_contrasts(names, moments, top=top, min_effect=min_effect)
+        found = [list(contrasts_of_k) for contrasts_of_k in differing]
     for j in range(table.shape[1]):
         if _kind(table.iloc[:, j]) == "category":
             name = str(table.columns[j])
@@ -214,35 +206,21 @@ def _numbers(table: pd.DataFrame, columns: list[int]) -> np.ndarray:
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def _add_numeric(
-    found: list[list[Contrast]],
-    names: list[str],
-    values: np.ndarray,
-    codes: np.ndarray,
-    top: int,
-    min_effect: float,
-) -> None:
+def _moments(values: np.ndarray, codes: np.ndarray, n_clusters: int) -> Moments:
+    """Moments of (N, D) numbers by cluster, over those that are not missing."""
     present = ~np.isnan(values)
     count = present.sum(axis=0)  # (D,)
     shift = np.where(present, values, 0.0).sum(axis=0) / np.maximum(count, 1)
     centred = np.where(present, values - shift, 0.0)  # sums of squares lose no digits
-    deviation = np.sqrt(np.square(centred).sum(axis=0) / np.maximum(count, 1))
-    varies = deviation > 1e-9 * np.abs(shift)
-    member = _membership(codes, len(found))
+    member = _membership(codes, n_clusters)
     n_in = member @ present.astype(np.float64)  # (K, D)
-    sum_in = member @ centred
-    n_out, sum_out = count - n_in, centred.sum(axis=0) - sum_in
-    comparable = (n_in > 0) & (n_out > 0) & varies
-    mean_in = sum_in / np.maximum(n_in, 1)
-    mean_out = sum_out / np.maximum(n_out, 1)
-    effect = np.where(comparable, (mean_in - mean_out) / np.where(varies, deviation, 1.0), 0.0)
-    for k, contrasts_of_k in enumerate(found):
-        for j in np.argsort(-np.abs(effect[k]), kind="stable")[:top]:
-            if abs(effect[k, j]) >= min_effect:
-                inside, outside = mean_in[k, j] + shift[j], mean_out[k, j] + shift[j]
-                contrasts_of_k.append(
-                    Contrast(names[j], float(effect[k, j]), float(inside), float(outside))
-                )
+    return Moments(
+        total=count,
+        mean=shift,
+        deviation=np.sqrt(np.square(centred).sum(axis=0) / np.maximum(count, 1)),
+        cluster_count=n_in,
+        cluster_mean=shift + member @ centred / np.maximum(n_in, 1),
+    )
 
 
 def _add_categorical(

@@ -1,4 +1,4 @@
-"""How clusters lie to each other: scattered with a chosen overlap, in families, or wound up.
+"""How clusters lie to each other: scattered with a chosen overlap, in families, wound up, coded.
 
     layout(sizes, dim, separation, chance) -> x (N, dim), labels (N,)
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from asterism.priors.shapes import draw_shape, random_directions, random_rotation
 
-__all__ = ["families", "scattered", "wound"]
+__all__ = ["coded", "families", "scattered", "wound"]
 
 Layout = tuple[np.ndarray, np.ndarray]
 
@@ -72,6 +72,22 @@ def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Gene
     x[:, : flat.shape[1]] = flat
     labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     return x @ random_rotation(dim, chance).T, labels
+
+
+def coded(sizes: np.ndarray, dim: int, chance: np.random.Generator) -> Layout:
+    """Questionnaires: columns of few codes whose frequencies depend on the cluster, or do not."""
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    sharpness = chance.choice([0.1, 0.3, 0.8])
+    silent = chance.random(dim) < chance.uniform(0, 0.5)  # columns that know nothing
+    x = np.empty((len(labels), dim))
+    for j in range(dim):
+        table = chance.dirichlet(np.full(chance.integers(2, 6), sharpness), size=len(sizes))
+        table = np.maximum(table, 0.02)
+        if silent[j]:
+            table[:] = chance.dirichlet(np.full(table.shape[1], 2.0))
+        heaped = np.cumsum(table / table.sum(axis=1, keepdims=True), axis=1)[labels]
+        x[:, j] = (chance.random((len(labels), 1)) > heaped[:, :-1]).sum(axis=1)
+    return x, labels
 
 
 def place(

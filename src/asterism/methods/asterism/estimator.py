@@ -1,0 +1,379 @@
+"""One network reads a table and says which rows belong together; the number of clusters is found.
+
+    P_ij = probability that rows i and j share a cluster, by a network trained on synthetic tables
+    p(K) = its belief over the number of clusters
+    ĉ    = the partition of the largest expected score under both, within what is known
+    r_ik ∝ mean of P_ij over the rows j of cluster k
+
+The network reads at most ``context_size`` rows together, the context. Of a larger table it reads a
+sample that covers rare regions, then every other row by itself, by its relations to that sample.
+Tables of more than 20 000 rows are read through several contexts, whose answers are averaged, and
+only a few thousand reference rows are read against them; the others follow the nearest reference.
+"""
+
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from sklearn.metrics import pairwise_distances_argmin_min
+from torch import nn
+
+from asterism._validation import (
+    CountRange,
+    StrOptions,
+    at_least,
+    check_rows,
+    draw_seed,
+)
+from asterism.base import AmortizedClusterer
+from asterism.exceptions import DataError
+from asterism.functional.affinities import (
+    Assessment,
+    assess,
+    cluster_affinity,
+    consensus,
+    isolation,
+    median_gaps,
+)
+from asterism.functional.assignments import by_decreasing_size
+from asterism.functional.constraints import (
+    Constraints,
+    choose_constrained,
+    constrain_similarity,
+)
+from asterism.functional.contexts import choose_context, spanned_axes, turn
+from asterism.functional.decisions import RULES, choose_partition
+from asterism.functional.scaling import fit_scaling
+from asterism.functional.validity import expected_agreement
+from asterism.methods.asterism.inspection import InspectionMixin
+from asterism.methods.asterism.knowledge import Knowledge
+from asterism.nn.pairwise import PairNetwork, relate
+from asterism.nn.reading import ContextReader, RowReading
+from asterism.priors import TabularPrior
+from asterism.training import PriorSource, TrainingPlan
+
+__all__ = ["Asterism"]
+
+Self = TypeVar("Self", bound="Asterism")
+
+_DIRECT = 20_000  # most rows that are all read by the network
+_REFERENCES = 4096
+_CONTEXTS = 3  # read of a table of more rows
+_NO_GAP = 1e-30
+
+
+class Asterism(InspectionMixin, AmortizedClusterer):
+    """Clusters a table with a pre-trained network; the number of clusters is found.
+
+    Parameters
+    ----------
+    n_clusters : int, (int, int) or "auto", default="auto"
+        Number of clusters, honoured exactly; or the lowest and highest number to choose from.
+    rule : {"ari", "vi", "mixed"}, default="ari"
+        What the partition should do best by, in expectation; see
+        :mod:`asterism.functional.decisions`.
+    context_size : int, default=512
+        Most rows the network reads together. More show finer clusters and take longer.
+    weights : str or path, default="default"
+        Name of shipped weights, or a file.
+    scaling : {"standard", "none"}, default="standard"
+        Whether columns are brought to unit deviation first.
+    device : str, default="auto"
+        Where to compute: "auto", "cpu", "cuda", ...
+    random_state : int, RandomState or None, default=None
+        Fixes which rows of a large table make the context.
+    verbose : bool or int, default=False
+        Show a progress bar while pre-training.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, 0 the largest.
+    n_clusters_ : int
+    k_posterior_ : ndarray of shape (31,)
+        Probability of each number of clusters; the index is K.
+    confidence_ : ndarray of shape (n_samples,)
+        For each row, the expected overlap (Jaccard index) of its cluster with the true one.
+    overall_confidence_ : float
+        Expected adjusted Rand index of the partition.
+    outlier_score_ : ndarray of shape (n_samples,)
+        0 for rows as close to their neighbours as is usual in their cluster, towards 1 for rows
+        far from all.
+    context_indices_ : ndarray of shape (n_context,)
+        Rows that the network read together.
+    similarity_ : ndarray of shape (n_context, n_context)
+        Probability that two of them share a cluster.
+    cluster_means_, cluster_sizes_ : ndarray of shape (n_clusters, n_features), (n_clusters,)
+        Mean of every column in each cluster, in the user's units, and its rows.
+    column_means_, column_deviations_ : ndarray of shape (n_features,)
+        The same over all rows.
+    prototypes_ : ndarray of shape (n_clusters, 3)
+        Most typical rows of each cluster; -1 where there are fewer.
+    module_ : torch.nn.Module
+        The network.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from asterism import Asterism
+    >>> X, y = make_blobs(300, centers=3, cluster_std=0.5, random_state=0)
+    >>> Asterism(random_state=0).fit(X).n_clusters_
+    3
+    """
+
+    _module_class: ClassVar[type[nn.Module]] = PairNetwork
+    _default_weights: ClassVar[str] = "asterism"
+    _chunk: ClassVar[int] = 1024
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AmortizedClusterer._parameter_constraints,
+        "n_clusters": [at_least(1), CountRange(), StrOptions({"auto"})],
+        "rule": [StrOptions(set(RULES))],
+        "context_size": [at_least(16)],
+        "scaling": [StrOptions({"standard", "none"})],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | tuple[int, int] | str = "auto",
+        *,
+        rule: str = "ari",
+        context_size: int = 512,
+        weights: str | Path = "default",
+        scaling: str = "standard",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.rule = rule
+        self.context_size = context_size
+        self.weights = weights
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- training -----------------------------------------------------------------------------
+
+    def _architecture(self, prior: Any) -> dict[str, Any]:
+        return {}
+
+    def _default_prior(self) -> TabularPrior:
+        return TabularPrior()
+
+    def _default_plan(self) -> TrainingPlan:
+        return TrainingPlan(
+            steps=20_000, optimizer="adamw", weight_decay=0.01, schedule="cosine", clip=1, ema=0.999
+        )
+
+    def _source(self, prior: Any, batch_size: int, seed: int) -> PriorSource:
+        return PriorSource(prior, batch_size, seed, relate)
+
+    # --- fit ----------------------------------------------------------------------------------
+
+    def fit(
+        self: Self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None
+    ) -> Self:
+        """Cluster the rows of ``X``, within what is known of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers: numpy, pandas, polars or torch.
+        y : array-like of shape (n_samples,), optional
+            Classes of some rows, -1 where unknown: rows of one class share a cluster, rows of two
+            do not. Leave it out to cluster without labels.
+        must_link, cannot_link : array-like of shape (n_pairs, 2), optional
+            Pairs of row numbers that must, or must not, share a cluster.
+
+        Returns
+        -------
+        self
+        """
+        self._links = (must_link, cannot_link)
+        try:
+            return super().fit(X, y)
+        finally:
+            del self._links
+
+    def fit_predict(self, X: Any, y: Any = None, **knowledge: Any) -> np.ndarray:
+        """Cluster of each row; see :meth:`fit`."""
+        return self.fit(X, y, **knowledge).labels_
+
+    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
+        self._load_weights()
+        self._check_set(X)
+        self._known = Knowledge.of(len(X), y, *self._links)
+        if self.n_clusters != "auto":
+            self._known = self._known.within(int(np.max(self.n_clusters)))
+        contexts = self._choose(X, seed)
+        self._decide(ContextReader.read_many(self._network, contexts))
+
+    def _prepare(self, X: np.ndarray) -> None:
+        self._check_set(X)
+
+    def _check_set(self, X: np.ndarray) -> None:
+        if self.n_clusters == "auto":
+            return
+        low: Any = self.n_clusters if isinstance(self.n_clusters, int) else self.n_clusters[0]
+        check_rows(len(X), low)
+        if low > self.context_size:
+            raise DataError(
+                f"n_clusters={low} is more than the {self.context_size} rows read together: "
+                "raise context_size"
+            )
+
+    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray]) -> None:
+        contexts = []
+        for twin, X in zip(fitted, rows, strict=True):
+            twin._known = Knowledge.of(len(X))
+            contexts.append(twin._choose(X, draw_seed(twin.random_state)))
+        flat = ContextReader.read_many(self._network, [c for each in contexts for c in each])
+        for twin, X, own in zip(fitted, rows, contexts, strict=True):
+            twin._decide([flat.pop(0) for _ in own])
+            twin._settle(X)
+            del twin._reader  # thousands of them would fill the memory; made anew when asked
+
+    def _choose(self, X: np.ndarray, seed: int) -> list[np.ndarray]:
+        """Choose scaling, contexts and references; the rows of every context are returned."""
+        chance = np.random.RandomState(seed)
+        known = self._known.rows(self.context_size // 2, chance)
+        self.offset_, self.factor_ = fit_scaling(X, self.scaling)
+        large = len(X) > _DIRECT
+        pool = np.arange(len(X))
+        if large:
+            pool = np.union1d(chance.choice(len(X), _DIRECT, replace=False), known)
+        scaled = self._scaled(X[pool])
+        fixed = np.searchsorted(pool, known)
+        chosen = [
+            choose_context(scaled, self.context_size, chance.randint(2**31 - 1), fixed)
+            for _ in range(_CONTEXTS if large else 1)
+        ]
+        self.context_indices_ = pool[chosen[0]]
+        first = scaled[chosen[0]]
+        self.axes_ = spanned_axes(first) if first.shape[1] > len(first) else None
+        if large:
+            references = chance.choice(len(pool), _REFERENCES, replace=False)
+            self.reference_rows_ = scaled[references]
+            _, distance = pairwise_distances_argmin_min(first, self.reference_rows_)
+            self._gaps = np.log(np.maximum(distance, _NO_GAP))
+        contexts = [self._turned(scaled[rows]) for rows in chosen]
+        self.context_rows_ = contexts[0]
+        return contexts
+
+    def _decide(self, readers: list[ContextReader]) -> None:
+        """Choose the partition of the first context, with the others' advice."""
+        self._reader, *others = readers
+        P = self._reader.similarity
+        if others:
+            P = consensus(P, [self._advice(reader) for reader in others])
+        counts = np.mean([reader.counts for reader in readers], axis=0)
+        constraints = self._known.constraints(self.context_indices_)
+        if constraints is not None:
+            P = constrain_similarity(P, constraints)
+        self.similarity_ = P.astype(np.float32)
+        self.k_posterior_ = np.concatenate([[0.0], counts])
+        self.context_labels_ = alike(self.context_rows_, self._partition(P, counts, constraints))
+        single = float(counts[0]) if constraints is None else 0.0
+        self.overall_confidence_ = expected_agreement(P, self.context_labels_, single)
+        self.usual_gaps_ = median_gaps(self._reader.gaps, self.context_labels_)
+        if others:
+            found = self._assess(self._reader.read(self._turned(self.reference_rows_)))
+            self.reference_membership_, self.reference_confidence_, _ = found
+            # Distances are to references from now on, and so is what is usual.
+            self.usual_gaps_ = median_gaps(self._gaps, self.context_labels_)
+
+    def _partition(
+        self, P: np.ndarray, counts: np.ndarray, constraints: Constraints | None = None
+    ) -> np.ndarray:
+        asked: Any = None if self.n_clusters == "auto" else self.n_clusters
+        asked = tuple(asked) if isinstance(asked, list) else asked
+        if constraints is not None:
+            return choose_constrained(P, constraints, asked, counts=counts)
+        return choose_partition(P, asked, rule=self.rule, counts=counts)
+
+    def _advice(self, reader: ContextReader) -> np.ndarray:
+        """Clusters that another context would give to the rows of the first, (N, K)."""
+        labels = self._partition(reader.similarity, reader.counts)
+        affinity = cluster_affinity(reader.read(self.context_rows_).similarity, labels)
+        return affinity / affinity.sum(axis=1, keepdims=True)
+
+    def _settle(self, X: np.ndarray) -> None:
+        labels = np.empty(len(X), dtype=np.int64)
+        self.confidence_, self.outlier_score_ = np.empty((2, len(X)))
+
+        def note(rows: np.ndarray, found: Assessment) -> None:
+            labels[rows] = found.labels
+            self.confidence_[rows], self.outlier_score_[rows] = found.confidence, found.outlier
+
+        rest = np.arange(len(X))
+        if not hasattr(self, "reference_rows_"):  # the context has been read already
+            note(self.context_indices_, self._assess(self._reader.own))
+            rest = np.setdiff1d(rest, self.context_indices_, assume_unique=True)
+        for start in range(0, len(rest), self._chunk):
+            rows = rest[start : start + self._chunk]
+            note(rows, self._look(X[rows]))
+        self.labels_, order = by_decreasing_size(self._known.apply(labels))
+        self.n_clusters_ = len(order)
+        self._reorder(order)
+        self._describe_clusters(X)
+        del self._known
+
+    # --- prediction ---------------------------------------------------------------------------
+
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(self._look(X).membership, 1e-30))
+
+    def _look(self, X: np.ndarray) -> Assessment:
+        """Assess rows: by the network, or by the nearest reference of a large table."""
+        rows = self._scaled(X)
+        if hasattr(self, "reference_rows_"):
+            nearest, distance = pairwise_distances_argmin_min(rows, self.reference_rows_)
+            gaps = np.log(np.maximum(distance, _NO_GAP))
+            membership = self.reference_membership_[nearest]
+            usual = self.usual_gaps_[membership.argmax(axis=1)]
+            return Assessment(
+                membership, self.reference_confidence_[nearest], isolation(gaps, usual)
+            )
+        return self._assess(self._own_reader().read(self._turned(rows)))
+
+    def _assess(self, reading: RowReading) -> Assessment:
+        return assess(*reading, self.context_labels_, self.usual_gaps_)
+
+    def _own_reader(self) -> ContextReader:
+        """The context as the network reads it; read again after a load or a move."""
+        network = self._network
+        reader = getattr(self, "_reader", None)
+        if reader is None or not reader.is_of(network):
+            (self._reader,) = ContextReader.read_many(network, [self.context_rows_])
+        return self._reader
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return ((X - self.offset_) * self.factor_).astype(np.float32)
+
+    def _turned(self, scaled: np.ndarray) -> np.ndarray:
+        return scaled if self.axes_ is None else turn(scaled, self.axes_)
+
+    @property
+    def _network(self) -> Any:
+        return self._on_device()
+
+    def _reorder(self, order: np.ndarray) -> None:
+        empty = np.setdiff1d(np.arange(len(self.usual_gaps_)), order)
+        order = np.concatenate([order, empty])
+        self.context_labels_ = np.argsort(order)[self.context_labels_]
+        self.usual_gaps_ = self.usual_gaps_[order]
+        if hasattr(self, "reference_membership_"):
+            self.reference_membership_ = self.reference_membership_[:, order]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the context as read: it is large, and made anew in a moment."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_reader"}
+
+
+def alike(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Labels in which equal rows are together, as no rule for new rows could part them."""
+    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(rows):
+        return labels
+    return np.unique(labels[first][same.ravel()], return_inverse=True)[1]

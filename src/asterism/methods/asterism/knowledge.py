@@ -1,0 +1,116 @@
+"""What a user knows of some rows: classes, pairs that belong together, pairs that do not.
+
+Rows that are known must be read by the network, so the context holds them: every linked row, and of
+the labelled ones at least one a class.
+"""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asterism.exceptions import AsterismWarning, DataError
+from asterism.functional.constraints import Constraints, make_constraints
+
+__all__ = ["Knowledge"]
+
+
+class Knowledge(NamedTuple):
+    """Knowledge of a table of N rows."""
+
+    classes: np.ndarray  # (N,) 0, 1, … or −1 where unknown
+    must_link: np.ndarray  # (M, 2) row numbers
+    cannot_link: np.ndarray  # (C, 2)
+    exclusive: bool = True  # whether rows of two classes may not share a cluster
+
+    @classmethod
+    def of(
+        cls, n: int, y: Any = None, must_link: Any = None, cannot_link: Any = None
+    ) -> "Knowledge":
+        """Knowledge from what ``fit`` was given."""
+        knowledge = cls(
+            _classes(n, y), _pairs(must_link, "must_link"), _pairs(cannot_link, "cannot_link")
+        )
+        for pairs, name in zip(knowledge[1:3], ("must_link", "cannot_link"), strict=True):
+            if pairs.size and not 0 <= pairs.min() <= pairs.max() < n:
+                wrong = int(pairs.min()) if pairs.min() < 0 else int(pairs.max())
+                raise DataError(f"{name} names row {wrong}, but rows are numbered 0 to {n - 1}")
+        knowledge.constraints(np.arange(n))  # refuses contradictions, in the user's row numbers
+        return knowledge
+
+    def within(self, most: int) -> "Knowledge":
+        """The same where at most so many clusters were asked for: more classes must share them."""
+        found = int(self.classes.max(initial=-1)) + 1
+        if found <= most:
+            return self
+        warnings.warn(
+            f"n_clusters={most} is fewer than the {found} classes of y: some will share a cluster",
+            AsterismWarning,
+            stacklevel=5,
+        )
+        return self._replace(exclusive=False)
+
+    def rows(self, most: int, chance: np.random.RandomState) -> np.ndarray:
+        """Rows a context must hold, at most ``most``: linked ones, and some of every class."""
+        linked = np.unique(np.concatenate([self.must_link, self.cannot_link]))
+        shuffled = chance.permutation(np.flatnonzero(self.classes >= 0))
+        _, first = np.unique(self.classes[shuffled], return_index=True)
+        needed = np.union1d(linked, shuffled[first])
+        if len(needed) > most:
+            raise DataError(
+                f"links and classes name {len(needed)} rows, of which the network can read "
+                f"{most} with the others: raise context_size to {2 * len(needed)} or name fewer"
+            )
+        labelled = np.setdiff1d(shuffled, needed, assume_unique=True)
+        return np.union1d(needed, chance.permutation(labelled)[: most - len(needed)])
+
+    def constraints(self, rows: np.ndarray) -> Constraints | None:
+        """Constraints on some rows, numbered by their place."""
+        place = np.full(len(self.classes), -1)
+        place[rows] = np.arange(len(rows))
+        classes, must_link = self.classes[rows], place[self.must_link]
+        if not self.exclusive:
+            known = np.flatnonzero(classes >= 0)
+            known = known[np.argsort(classes[known], kind="stable")]
+            same = classes[known[:-1]] == classes[known[1:]]
+            chain = np.column_stack([known[:-1], known[1:]])[same]
+            classes, must_link = None, np.concatenate([must_link, chain])
+        return make_constraints(len(rows), classes, must_link, place[self.cannot_link])
+
+    def apply(self, labels: np.ndarray) -> np.ndarray:
+        """Labels (N,) in which every labelled row has the cluster most of its class have."""
+        labels = labels.copy()
+        for code in range(int(self.classes.max(initial=-1)) + 1):
+            own = self.classes == code
+            labels[own] = np.bincount(labels[own]).argmax()
+        return labels
+
+
+def _classes(n: int, y: Any) -> np.ndarray:
+    """Classes as 0, 1, …, with −1 for unknown: −1, NaN or None."""
+    if y is None:
+        return np.full(n, -1)
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.shape != (n,):
+        raise DataError(f"y has shape {y.shape}, X has {n} rows: give one class a row, -1 unknown")
+    missing = np.array([entry is None or entry != entry for entry in y])
+    known = ~missing & (y.astype(object) != -1)
+    classes = np.full(n, -1)
+    classes[known] = np.unique(y[known], return_inverse=True)[1]
+    return classes
+
+
+def _pairs(pairs: Any, name: str) -> np.ndarray:
+    if pairs is None:
+        return np.zeros((0, 2), dtype=np.int64)
+    array = np.asarray(pairs)
+    if array.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise DataError(
+            f"{name} must list pairs of row numbers, (n_pairs, 2), got shape {array.shape} of "
+            f"{array.dtype}"
+        )
+    return array.astype(np.int64)

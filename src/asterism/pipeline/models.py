@@ -1,0 +1,154 @@
+"""A fitted estimator with the encoder of its table, and what it says of rows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from asterism.base import Clusterer
+from asterism.exceptions import UnknownMethodError, WeightsError
+from asterism.io.encoder import TableEncoder
+from asterism.io.tables import as_frame, attach_labels, check_new_columns
+from asterism.io.weights import read_weights
+from asterism.methods.registry import method_of_class
+from asterism.pipeline.choosing import check_choices, described
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DETAILS", "Assignment", "TableModel", "assign", "assign_fitted", "count_rows", "load"]
+
+DETAILS = ("confidence", "outlier_score")
+"""Columns that ``details`` adds."""
+
+
+class Assignment(NamedTuple):
+    """What is said of rows (N,); None where the method has no such thing."""
+
+    labels: np.ndarray
+    probability: np.ndarray | None = None
+    confidence: np.ndarray | None = None
+    outlier_score: np.ndarray | None = None
+
+    def attach(self, frame: "pd.DataFrame", details: bool = False, **columns: str) -> Any:
+        """The frame with these as columns; ``columns`` as in ``attach_labels``."""
+        further = {name: getattr(self, name) for name in DETAILS if details}
+        return attach_labels(frame, self.labels, self.probability, **columns, **further)
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted estimator together with the encoder of its table."""
+
+    estimator: Clusterer
+    encoder: TableEncoder
+
+    def assign(self, table: Any) -> Assignment:
+        """Cluster of each row of a table and, if the method has them, its probability."""
+        return assign(self.estimator, self.encoder.transform(as_frame(table)))
+
+    def predict(self, table: Any, *, details: bool = False, **columns: str) -> "pd.DataFrame":
+        """The table with clusters and probabilities; ``columns`` as in ``attach_labels``."""
+        frame = as_frame(table)
+        self.check_new_columns(frame, details=details, **columns)
+        return self.assign(frame).attach(frame, details, **columns)
+
+    def check_new_columns(
+        self, frame: "pd.DataFrame", *, details: bool = False, **columns: str
+    ) -> None:
+        """Refuse what :meth:`predict` could not add to a table."""
+        check_choices(described(self.estimator), details=details)
+        check_new_columns(frame, **columns, further=DETAILS if details else ())
+
+    def save(self, path: str | Path, *, command: str | None = None) -> Path:
+        """Write estimator and encoder as one pair of files."""
+        return self.estimator.save(path, command=command, encoder=self.encoder.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "TableModel":
+        """Read what :meth:`save` wrote."""
+        arrays, card = read_weights(path)
+        if "encoder" not in card:
+            raise WeightsError(
+                f"{path} holds an estimator without a table's encoder; read it with asterism.load"
+            )
+        return cls(_restore(arrays, card, path), TableEncoder.from_dict(card["encoder"]))
+
+
+def assign(estimator: Clusterer, X: np.ndarray) -> Assignment:
+    """What a fitted estimator says of rows, each by itself; they are read once."""
+    if hasattr(estimator, "_look"):
+        return _assess(estimator, X)
+    if not estimator.soft:
+        return Assignment(estimator.predict(X))
+    probability = estimator.predict_proba(X)
+    surest = probability.max(axis=1)
+    return Assignment(np.where(surest > 0, probability.argmax(axis=1), -1), _rounded(surest))
+
+
+def assign_fitted(estimator: Clusterer, X: np.ndarray) -> Assignment:
+    """What ``fit`` said of its rows X; they are read again only for what it did not keep."""
+    if estimator.soft and not hasattr(estimator, "probability_"):
+        return assign(estimator, X)._replace(labels=estimator.labels_)
+    kept = {name: getattr(estimator, f"{name}_", None) for name in Assignment._fields}
+    known = {name: _rounded(value) for name, value in kept.items() if value is not None}
+    return Assignment(**known | {"labels": estimator.labels_})
+
+
+def _assess(estimator: Any, X: np.ndarray) -> Assignment:
+    seen = []
+    for start in range(0, len(X), estimator._chunk):
+        found = estimator._look(X[start : start + estimator._chunk])
+        owned = found.membership[:, : estimator.n_clusters_]  # clusters without rows come last
+        seen.append(
+            (
+                owned.argmax(axis=1),
+                owned.max(axis=1) / owned.sum(axis=1),
+                found.confidence,
+                found.outlier,
+            )
+        )
+    labels, *rest = map(np.concatenate, zip(*seen, strict=True))
+    return Assignment(labels, *map(_rounded, rest))
+
+
+def count_rows(labels: np.ndarray, n_clusters: int) -> list[int]:
+    """Rows of no cluster, then of each cluster.
+
+    >>> count_rows(np.array([0, -1, 0, 1]), 3)
+    [1, 2, 1, 0]
+    """
+    return np.bincount(labels + 1, minlength=n_clusters + 1).tolist()
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """Six digits: the rest differs from machine to machine."""
+    return np.round(values.astype(np.float64), 6)
+
+
+def load(path: str | Path, **overrides: Any) -> Clusterer:
+    """Estimator of any method that ``save`` wrote; its class is taken from the card.
+
+    Parameters
+    ----------
+    path : path
+        With or without the ending.
+    **overrides
+        Constructor parameters to change, for example ``device="cpu"``.
+
+    Returns
+    -------
+    Clusterer
+    """
+    return _restore(*read_weights(path), path).set_params(**overrides)
+
+
+def _restore(arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path) -> Clusterer:
+    try:
+        cls = method_of_class(card["method"]).load()
+    except UnknownMethodError as error:
+        raise WeightsError(
+            f"the card names the method {card['method']!r}, which this version does not know"
+        ) from error
+    return cls._restore(arrays, card, path)

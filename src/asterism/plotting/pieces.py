@@ -1,0 +1,34 @@
+"""Small pieces of a report's text: clusters by name and colour, counted nouns."""
+
+from asterism.plotting.page import Html, element
+from asterism.plotting.style import cluster_color
+
+__all__ = ["cluster_name", "cluster_tag", "counted", "swatch"]
+
+
+def cluster_name(label: int) -> str:
+    """Name of a cluster, or of the noise.
+
+    >>> cluster_name(3), cluster_name(-1)
+    ('Cluster 3', 'Noise')
+    """
+    return "Noise" if label < 0 else f"Cluster {label}"
+
+
+def swatch(label: int) -> Html:
+    """Draw a dot in the colour of a cluster."""
+    return element("span", class_="swatch", style=f"background:{cluster_color(label)}")
+
+
+def cluster_tag(label: int) -> Html:
+    """Name of a cluster behind a dot in its colour."""
+    return element("span", swatch(label), cluster_name(label), class_="name")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,285 @@
+"""The default estimator: contexts, knowledge, large tables, many data sets, invariances."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from asterism import Asterism, load
+from asterism.exceptions import DataError
+from asterism.functional.affinities import assess, cluster_affinity, consensus, isolation
+from asterism.functional.contexts import choose_context, spanned_axes, turn
+from asterism.methods.asterism import estimator as module
+from asterism.methods.asterism.knowledge import Knowledge
+
+
+def blobs(n=300, centers=4, dim=3, seed=0, spread=0.6):
+    return make_blobs(n, dim, centers=centers, cluster_std=spread, random_state=seed)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = blobs()
+    return Asterism(random_state=0).fit(X), X, y
+
+
+# --- what it finds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 2, 8, 60])
+@pytest.mark.parametrize("centers", [2, 4])
+def test_clear_blobs_are_found_in_any_dimension(dim, centers):
+    X = np.random.default_rng(centers).standard_normal((200, dim))
+    y = np.arange(200) % centers
+    X[:, 0] += 14.0 * y * (1 if dim == 1 else np.sqrt(dim) / 2)
+    model = Asterism(scaling="none", random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
+def test_what_fit_leaves(fitted):
+    model, X, y = fitted
+    n = len(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.n_clusters_ == model.labels_.max() + 1
+    assert model.k_posterior_.shape == (31,)
+    assert model.k_posterior_.sum() == pytest.approx(1)
+    assert model.k_posterior_[0] == 0
+    assert model.similarity_.shape == (n, n)
+    np.testing.assert_array_equal(model.similarity_, model.similarity_.T)
+    np.testing.assert_array_equal(model.similarity_.diagonal(), 1)
+    for scores in (model.confidence_, model.outlier_score_):
+        assert scores.shape == (n,)
+        assert ((scores >= 0) & (scores <= 1 + 1e-9)).all()
+    assert 0 < model.overall_confidence_ <= 1
+    np.testing.assert_array_equal(model.context_indices_, np.arange(n))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_a_stray_row_is_the_outlier():
+    X, _ = blobs()
+    X = np.vstack([X, [[60.0, -60.0, 60.0]]])
+    model = Asterism(random_state=0).fit(X)
+    assert model.outlier_score_.argmax() == len(X) - 1
+    assert np.median(model.outlier_score_) < 0.2
+
+
+# --- number of clusters ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+def test_a_number_of_clusters_is_honoured_exactly(count):
+    X, _ = blobs(120)
+    model = Asterism(n_clusters=count, random_state=0).fit(X)
+    assert model.n_clusters_ == count == len(np.unique(model.labels_))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("limits", [(5, 6), [6, 9], (1, 2), (2, 2)])
+def test_a_range_is_honoured(limits):
+    X, _ = blobs(120)
+    assert limits[0] <= Asterism(n_clusters=limits).fit(X).n_clusters_ <= limits[1]
+
+
+@pytest.mark.parametrize("wrong", [0, (3, 2), (0, 2), (2,), (1, 2, 3), "many", 2.5, True])
+def test_a_wrong_number_is_refused(wrong):
+    with pytest.raises(ValueError, match="n_clusters"):
+        Asterism(n_clusters=wrong).fit(blobs(30)[0])
+
+
+def test_more_clusters_than_rows_are_refused():
+    with pytest.raises(DataError, match="n_samples=30 should be >= n_clusters=40"):
+        Asterism(n_clusters=(40, 50)).fit(blobs(30)[0])
+    with pytest.raises(DataError, match="raise context_size"):
+        Asterism(n_clusters=20, context_size=16).fit(blobs(30)[0])
+
+
+# --- invariances ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_order_of_rows_order_scale_and_place_of_columns_do_not_matter(seed):
+    chance = np.random.default_rng(seed)
+    X, _ = blobs(150, dim=5, seed=seed, spread=1.5)
+    model = Asterism(random_state=0).fit(X)
+    rows, columns = chance.permutation(len(X)), chance.permutation(5)
+    other = Asterism(random_state=0).fit((X * chance.uniform(0.1, 50, 5) + 30)[rows][:, columns])
+    np.testing.assert_allclose(other.similarity_, model.similarity_[np.ix_(rows, rows)], atol=2e-2)
+    np.testing.assert_allclose(other.k_posterior_, model.k_posterior_, atol=1e-2)
+    assert adjusted_rand_score(other.labels_, model.labels_[rows]) > 0.99
+
+
+def test_without_scaling_a_rotation_does_not_matter():
+    X, _ = blobs(150, dim=4, spread=1.2)
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))
+    first = Asterism(scaling="none").fit(X)
+    second = Asterism(scaling="none").fit(X @ rotation)
+    np.testing.assert_allclose(first.similarity_, second.similarity_, atol=2e-2)
+
+
+# --- contexts and large tables --------------------------------------------------------------------
+
+
+def test_rows_beyond_the_context_are_read_against_it():
+    X, y = blobs(600)
+    model = Asterism(context_size=128, random_state=0).fit(X)
+    assert len(model.context_indices_) == 128
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.labels_[model.context_indices_], model.context_labels_)
+
+
+def test_a_large_table_goes_through_contexts_and_references(monkeypatch):
+    monkeypatch.setattr(module, "_DIRECT", 400)
+    monkeypatch.setattr(module, "_REFERENCES", 200)
+    X, y = blobs(1500)
+    model = Asterism(context_size=100, random_state=0).fit(X)
+    assert model.reference_rows_.shape == (200, 3)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
+    stray = model.predict_proba([[60.0, 60.0, 60.0]])
+    assert np.isfinite(stray).all()
+    again = Asterism(context_size=100, random_state=0).fit(X)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+
+
+def test_more_columns_than_rows():
+    chance = np.random.default_rng(0)
+    X = chance.standard_normal((60, 900))
+    X[:30, :100] += 2.5
+    model = Asterism(random_state=0).fit(X)
+    assert adjusted_rand_score(np.arange(60) < 30, model.labels_) > 0.9
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.predict(chance.standard_normal((2, 900))).shape == (2,)
+
+
+def test_a_context_covers_rare_clusters_and_what_is_fixed():
+    X = np.random.default_rng(0).standard_normal((5000, 2))
+    X[7] = [80, 80]
+    chosen = choose_context(X, 64, 0, fixed=np.array([3, 11]))
+    assert len(chosen) == 64 == len(np.unique(chosen))
+    assert {3, 7, 11} <= set(chosen)
+    assert choose_context(np.ones((100, 2)), 10, 0).shape == (10,)
+
+
+def test_turned_rows_keep_their_distances():
+    X = np.random.default_rng(0).standard_normal((6, 40))
+    axes = spanned_axes(X)
+    turned = turn(X, axes)
+    np.testing.assert_allclose(turned @ turned.T, X @ X.T, atol=1e-9)
+    other = np.random.default_rng(1).standard_normal((1, 40))
+    before = np.linalg.norm(X - other, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(turned - turn(other, axes), axis=1), before)
+
+
+# --- what is known --------------------------------------------------------------------------------
+
+
+def test_labels_and_links_are_respected_in_one_call():
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    known = np.full(200, -1)
+    known[:20] = y[:20]
+    same, apart = [(30, 40), (40, 50)], [(30, 60)]
+    model = Asterism(random_state=0).fit(X, known, must_link=same, cannot_link=apart)
+    labels = model.labels_
+    np.testing.assert_array_equal(
+        labels[:20, None] == labels[None, :20], y[:20, None] == y[None, :20]
+    )
+    assert labels[30] == labels[40] == labels[50] != labels[60]
+    np.testing.assert_array_equal(model.predict(X), labels)
+    plain = Asterism(random_state=0).fit(X)
+    score = adjusted_rand_score
+    assert score(y[20:], labels[20:]) >= score(y[20:], plain.labels_[20:]) - 0.05
+
+
+def test_labels_of_rows_outside_the_context_count_too():
+    X, y = blobs(400, spread=3.0)
+    model = Asterism(context_size=64, random_state=0).fit(X, y)
+    assert adjusted_rand_score(y, model.labels_) == 1
+
+
+def test_unknown_may_be_missing_and_classes_may_be_words():
+    knowledge = Knowledge.of(4, np.array(["a", None, "b", "a"], dtype=object))
+    np.testing.assert_array_equal(knowledge.classes, [0, -1, 1, 0])
+    knowledge = Knowledge.of(3, [np.nan, 2.0, -1.0])
+    np.testing.assert_array_equal(knowledge.classes, [-1, 0, -1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"y": [0, 1]}, "y has shape"),
+        ({"must_link": [(0, 99)]}, "must_link names row 99"),
+        ({"cannot_link": [(-2, 1)]}, "cannot_link names row -2"),
+        ({"must_link": [0, 1]}, "pairs of row numbers"),
+        ({"must_link": [(0.5, 1.0)]}, "pairs of row numbers"),
+        ({"must_link": [(0, 1)], "cannot_link": [(0, 1)]}, "rows 0 and 1 must be apart"),
+        ({"y": [0, 0] + [-1] * 38, "cannot_link": [(0, 1)]}, "rows 0 and 1 must be apart"),
+    ],
+)
+def test_wrong_knowledge_is_refused(arguments, told):
+    X, _ = blobs(40)
+    with pytest.raises(DataError, match=told):
+        Asterism().fit(X, **arguments)
+
+
+def test_a_contradiction_is_told_in_row_numbers_of_the_whole_table():
+    X, _ = blobs(400)
+    with pytest.raises(DataError, match="rows 350 and 399 must be apart"):
+        Asterism(context_size=32).fit(X, must_link=[(350, 399)], cannot_link=[(350, 399)])
+
+
+def test_too_many_links_for_a_context_are_refused():
+    X, _ = blobs(200)
+    pairs = np.arange(100).reshape(50, 2)
+    with pytest.raises(DataError, match="raise context_size"):
+        Asterism(context_size=64).fit(X, must_link=pairs)
+
+
+# --- many, saved, pickled -------------------------------------------------------------------------
+
+
+def test_fit_many_is_fit_for_each():
+    sets = [blobs(n, dim=dim, seed=n)[0] for n, dim in ((60, 2), (90, 5), (60, 4), (300, 3))]
+    together = Asterism(context_size=128, random_state=0).fit_many(sets)
+    for X, model in zip(sets, together, strict=True):
+        alone = Asterism(context_size=128, random_state=0).fit(X)
+        assert adjusted_rand_score(model.labels_, alone.labels_) > 0.99
+        np.testing.assert_allclose(model.k_posterior_, alone.k_posterior_, atol=1e-3)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_saved_pickled_and_cloned(fitted, tmp_path):
+    model = fitted[0]
+    new = blobs(seed=1)[0]
+    model.save(tmp_path / "model")
+    for other in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict(new), model.predict(new))
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+    assert not hasattr(clone(model), "labels_")
+
+
+# --- pure parts -----------------------------------------------------------------------------------
+
+
+def test_a_row_of_the_context_keeps_its_cluster():
+    P = np.array([[1.0, 0.2, 0.9], [0.1, 0.3, 0.2]])
+    labels = np.array([0, 0, 1])
+    found = assess(P, np.zeros(2), np.array([0, -1]), labels, np.zeros(2))
+    np.testing.assert_array_equal(found.labels, [0, 0])
+    assert cluster_affinity(P, labels)[0].argmax() == 1
+    np.testing.assert_allclose(found.membership.sum(axis=1), 1)
+
+
+def test_isolation_grows_with_distance():
+    scores = isolation(np.log([1.0, 3.0, 9.0]), np.zeros(3))
+    assert (np.diff(scores) > 0).all()
+
+
+def test_consensus_averages_opinions():
+    P = np.full((2, 2), 0.2)
+    sure = np.array([[1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_allclose(consensus(P, [sure]), [[1, 0.6], [0.6, 1]])
