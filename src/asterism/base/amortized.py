@@ -22,6 +22,7 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from asterism._validation import (
     StrOptions,
@@ -91,6 +92,7 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         plan: TrainingPlan | None = None,
         batch_size: int = 10,
         run_dir: str | Path | None = None,
+        start: str | Path | None = None,
         **architecture: Any,
     ) -> Self:
         """Train the network on data sets drawn from a prior.
@@ -107,6 +109,9 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         run_dir : path, optional
             Keep checkpoints there; run again with the same arguments to resume. Under ``torchrun``
             the processes share the work; then ``random_state`` must be an integer.
+        start : str or path, optional
+            Weights to go on from instead of random ones, to learn another prior for instance; the
+            network is theirs, and takes no overrides.
         **architecture
             Overrides of the network's sizes.
 
@@ -122,10 +127,14 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         prior = self._default_prior() if prior is None else prior
         plan = self._default_plan() if plan is None else plan
         seed = self._training_seed(run_dir)
-        architecture = self._architecture(prior) | architecture
         spread = measure_spread(prior)
-        with seeded(seed):
-            module = self._module_class(**architecture)
+        if start is None:
+            architecture = self._architecture(prior) | architecture
+            with seeded(seed):
+                module = self._module_class(**architecture)
+        else:
+            module, begun = self._begun(start, architecture)
+            architecture = begun
         module = module.to(own_device(resolve_device(self.device)))
         history = train(
             module,
@@ -138,6 +147,7 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
                 "architecture": architecture,
                 "prior": prior,
                 "batch_size": batch_size,
+                **({} if start is None else {"start": str(start)}),
             },
             distributed=True,
             verbose=bool(self.verbose),
@@ -147,6 +157,16 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         self.module_, self.architecture_, self.spread_ = module, architecture, spread
         self.history_, self.network_ = history, str(self.weights)
         return self
+
+    def _begun(
+        self, start: str | Path, overrides: dict[str, Any]
+    ) -> tuple[nn.Module, dict[str, Any]]:
+        """Network and architecture of the weights to go on from."""
+        if overrides:
+            raise DataError(f"{', '.join(overrides)}: the network is that of start={str(start)!r}")
+        donor = clone(self).set_params(weights=start)
+        donor._load_weights()
+        return donor.module_.train(), donor.architecture_
 
     def _training_seed(self, run_dir: str | Path | None) -> int:
         """Seed of a run: given, or that of the run to be continued, or a fresh one."""

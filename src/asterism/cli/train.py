@@ -61,6 +61,9 @@ def train(
     optimizer: Annotated[str, typer.Option(help="adam or adamw.")] = "adam",
     weight_decay: Annotated[float, typer.Option(min=0, help="Of the optimiser.")] = 0.0,
     max_seconds: Annotated[float | None, typer.Option(help="Let wall time drive the run.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--start", help="Weights to go on from: a name or a file.")
+    ] = None,
     run_dir: Annotated[
         str | None, typer.Option("--run-dir", help="Checkpoints; by default beside the output.")
     ] = None,
@@ -114,6 +117,7 @@ def train(
         plan=plan,
         batch_size=batch_size,
         run_dir=folder,
+        start=start,
         **architecture,
     )
     if int(os.environ.get("RANK", "0")) == 0:

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from asterism.priors.shapes import draw_shape, random_directions, random_rotation
+from asterism.priors.shapes import SHAPES, draw_shape, random_directions, random_rotation
 
 __all__ = ["coded", "families", "scattered", "wound"]
 
@@ -30,7 +30,10 @@ def scattered(
     evenness = chance.uniform(0.0, 0.8)
     plane = _plane(dim, chance)
     centers = place(moments, separation, evenness, plane, chance)
-    return _assemble([part + center for part, center in zip(parts, centers, strict=True)])
+    x, labels = _assemble([part + center for part, center in zip(parts, centers, strict=True)])
+    if chance.random() < 0.25:
+        labels = _nearest(x, centers, moments, labels)
+    return x, labels
 
 
 def families(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator) -> Layout:
@@ -145,6 +148,8 @@ def _clusters(
 ) -> list[np.ndarray]:
     """One cloud a cluster: all of one kind or of several, of equal size or not."""
     shared = draw_shape(dim, chance) if chance.random() < 0.6 else None
+    if n_clusters == 1 and chance.random() < 0.35:  # no structure at all: an even spread
+        shared = SHAPES[str(chance.choice(["box", "ball"]))]
     spread = chance.uniform(0.0, 0.7) if chance.random() < 0.5 else 0.0
     parts = []
     for k in range(n_clusters):
@@ -155,6 +160,22 @@ def _clusters(
     return [
         part[: int(size)] if size > 1 else part[:2] for part, size in zip(parts, sizes, strict=True)
     ]
+
+
+def _nearest(
+    x: np.ndarray, centers: np.ndarray, moments: np.ndarray, labels: np.ndarray
+) -> np.ndarray:
+    """Labels of a reader who parts what overlaps: each row that of the nearest centre.
+
+    Distances are in units of each cluster's mean deviation. Where more than a quarter of the rows
+    would change, or a cluster vanish, the clusters are no regions around centres: nothing changes.
+    """
+    size = np.sqrt(np.maximum(np.trace(moments, axis1=1, axis2=2) / x.shape[1], 1e-12))
+    squared = ((x[:, None] - centers[None]) ** 2).sum(axis=-1) / size**2
+    nearest = squared.argmin(axis=1)
+    sizes = np.bincount(nearest, minlength=len(centers))
+    regions = (nearest == labels).mean() > 0.75 and sizes.min() >= min(4, np.bincount(labels).min())
+    return nearest if regions else labels
 
 
 def _plane(dim: int, chance: np.random.Generator) -> np.ndarray:

@@ -5,7 +5,7 @@ clusters:
 
     separation δ ~ log-uniform      distance of neighbours in standard deviations, see ``layouts``;
                                     12 % up to seven times further apart
-    K ~ 7 % one; 38 % 2-4; 40 % 2-10; 15 % log-uniform to ``max_clusters``
+    K ~ 7 % one; 34 % 2-4; 36 % 2-10; 23 % log-uniform to ``max_clusters``
     d ~ 7 % one; 20 % two; 8 % three; 65 % log-uniform to ``max_columns``
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
@@ -46,9 +46,9 @@ class TabularPrior:
     n_points: tuple[int, int] = (48, 512)
     max_clusters: int = 30
     max_columns: int = 100
-    separation: tuple[float, float] = (2.4, 12.0)
+    separation: tuple[float, float] = (1.6, 12.0)
     typical_points: int = 192
-    recoverable: float = 0.75
+    recoverable: float = 0.72
     families: tuple[str, ...] = ("scattered", "families", "wound", "coded")
 
     def sample(self, batch_size: int, generator: torch.Generator) -> SetBatch:
@@ -103,9 +103,9 @@ class TabularPrior:
         kind = chance.random()
         if kind < 0.07:
             return 1
-        if kind < 0.45:
+        if kind < 0.41:
             drawn = int(chance.integers(2, 5))
-        elif kind < 0.85:
+        elif kind < 0.77:
             drawn = int(chance.integers(2, 11))
         else:
             drawn = int(np.exp(chance.uniform(np.log(5), np.log(self.max_clusters + 1))))
