@@ -25,6 +25,8 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -33,6 +35,7 @@ from common import Row, cached_rows, markdown_tables, write_results
 from suites import network_identity
 from threadpoolctl import threadpool_limits
 
+import asterism
 from asterism import cluster_table
 from asterism.metrics import clustering_scores
 
@@ -200,17 +203,24 @@ def tables_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return tables
 
 
+def table_code() -> str:
+    """Checksum of the code between a table and an estimator: no fit outlives a change of it."""
+    package = Path(asterism.__file__).parent
+    files = [path for name in ("io", "pipeline") for path in sorted((package / name).glob("*.py"))]
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one seed; nothing is written")
     parser.add_argument("--weights", default="default", help="a name or a file")
     asked = parser.parse_args()
-    identity = network_identity(asked.weights)
+    identity, tables_by = network_identity(asked.weights), table_code()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     seeds = QUICK_SEEDS if asked.quick else SEEDS
     keys = [
-        {"condition": condition, "seed": seed, "method": method}
+        {"condition": condition, "seed": seed, "method": method, "tables": tables_by}
         | (identity if method == OURS else {})
         for condition in CONDITIONS
         for seed in seeds

@@ -11,7 +11,10 @@ from asterism.functional.decisions import (
     expected_ari,
     expected_vi,
     refine_partition,
+    similarity_tree,
+    tree_scores,
 )
+from asterism.functional.hierarchy import cut_tree
 
 
 def together(labels):
@@ -69,6 +72,13 @@ def test_the_choice_is_near_the_best_of_all_partitions():
         P = blurred([0, 0, 0, 1, 1, 2], sure=0.7, seed=seed)
         best = max(expected_ari(P, labels) for labels in partitions(6))
         assert expected_ari(P, choose_partition(P)) == pytest.approx(best, abs=0.02)
+
+
+def test_scores_along_the_tree_are_those_of_its_cuts():
+    P = blurred(np.repeat([0, 1, 2], [12, 8, 5]), 0.7)
+    tree = similarity_tree(P)
+    expected = [expected_ari(P, cut_tree(tree, k)) for k in range(1, 26)]
+    np.testing.assert_allclose(tree_scores(tree, P), expected, atol=1e-9)
 
 
 def test_refinement_mends_misplaced_rows():

@@ -40,8 +40,9 @@ __all__ = [
     "expected_ari",
     "expected_vi",
     "given_several",
-    "linkage_cuts",
     "refine_partition",
+    "similarity_tree",
+    "tree_scores",
 ]
 
 RULES = ("ari", "vi", "mixed")
@@ -88,7 +89,14 @@ def choose_partition(
         value = ari - (vi if rule == "vi" else vi_weight * vi)
         return value + count_weight * count_bonus(counts, k)
 
-    cuts = linkage_cuts(P, low, min(high, max(low, _MOST_CUTS)))
+    tree = similarity_tree(P)
+    counted = range(low, min(high, max(low, _MOST_CUTS), n) + 1)
+    if rule == "ari":  # along the tree the expected ARI costs nothing, so that few cuts are made
+        value = tree_scores(tree, P)[[k - 1 for k in counted]]
+        value += [count_weight * count_bonus(counts, k) for k in counted]
+        likely = np.argsort(-value, kind="stable")[: 2 * n_refined]
+        counted = [counted[i] for i in likely] + ([1] if low == 1 else [])  # type: ignore[assignment]
+    cuts = [cut_tree(tree, k) for k in counted]
     given = [np.unique(labels, return_inverse=True)[1] for labels in candidates]
     cuts += [labels for labels in given if low <= labels.max() + 1 <= high]
     best = sorted(cuts, key=score, reverse=True)[:n_refined]
@@ -139,13 +147,29 @@ def expected_vi(P: np.ndarray, labels: np.ndarray) -> float:
     return float(terms.mean())
 
 
-def linkage_cuts(P: np.ndarray, low: int, high: int) -> list[np.ndarray]:
-    """Cuts of the average-linkage tree of 1 − P into ``low`` … ``high`` clusters."""
+def similarity_tree(P: np.ndarray) -> np.ndarray:
+    """Average-linkage tree of 1 − P."""
     apart = np.clip(1 - (P + P.T) / 2, 0, 1)
     np.fill_diagonal(apart, 0)
-    tree = linkage(squareform(apart, checks=False), method="average")
-    counts = range(low, min(high, len(P)) + 1)
-    return [cut_tree(tree, k) for k in counts]
+    return linkage(squareform(apart, checks=False), method="average")
+
+
+def tree_scores(tree: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """Expected ARI (N,) of the cuts of the tree of P into 1, 2, …, N clusters.
+
+    A merge of a and b adds n_a n_b pairs, whose mean probability is one minus its height.
+    """
+    n = len(P)
+    pairs = n * (n - 1) / 2
+    sizes = np.concatenate([np.ones(n), tree[:, 3]])
+    joined = np.prod(sizes[tree[:, :2].astype(np.int64)], axis=1)
+    together = np.concatenate([[0.0], np.cumsum(joined)])[::-1]
+    agreed = np.concatenate([[0.0], np.cumsum(joined * (1 - tree[:, 2]))])[::-1]
+    total = (P.sum() - P.diagonal().sum()) / 2
+    chance = total * together / pairs
+    spread = (total + together) / 2 - chance
+    flat = spread <= 1e-9 * pairs
+    return np.where(flat, 1.0, (agreed - chance) / np.where(flat, 1.0, spread))
 
 
 def refine_partition(

@@ -47,6 +47,7 @@ FORM_WIDTH = 16
 N_TOKEN = 2 * len(PAIR_FEATURES) + len(NEIGHBOURS) + len(ROW_FEATURES) + N_FACTS
 TRAINED_COLUMNS = 96
 N_SHARES = 4
+ROWS_AT_ONCE = 32
 
 
 class Relations(NamedTuple):
@@ -179,12 +180,19 @@ class PairNetwork(nn.Module):
             states.append(x)
         own = self.norm(x)
         other = (own if memory is None else self.norm(memory[-1]))[:, :n_columns]
-        forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
-        judged = self.weigh(torch.cat([seen[:, :, :n_columns], forms.movedim(1, -1)], dim=-1))
-        judged = judged + self.lean(own)[:, :, None] + self.lean(other)[:, None]
-        logits = self.judge(judged).squeeze(-1)
+        # Without gradients a few rows at a time: what is made of them stays in the cache.
+        rows = x.shape[1] if torch.is_grad_enabled() else ROWS_AT_ONCE
+        parts = zip(seen[:, :, :n_columns].split(rows, dim=1), own.split(rows, dim=1), strict=True)
+        logits = torch.cat([self._logits(*part, other) for part in parts], dim=1)
         counts = self.count(torch.cat([own.mean(dim=1), shares_of(logits)], dim=-1))
         return Reading(logits, counts, states)
+
+    def _logits(self, seen: Tensor, own: Tensor, other: Tensor) -> Tensor:
+        """Logits (B, Q, N) of rows that see others so, given both kinds of states."""
+        forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
+        judged = self.weigh(torch.cat([seen, forms.movedim(1, -1)], dim=-1))
+        judged = judged + self.lean(own)[:, :, None] + self.lean(other)[:, None]
+        return self.judge(judged).squeeze(-1)
 
     def _look(self, relations: Relations) -> Tensor:
         """First layer of the pair features, with weights of each data set's own."""
