@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import asterism
-from asterism import AEKMeans, AutoKMeans, SetTransformerMixture, cluster_table
+from asterism import AEKMeans, Asterism, AutoKMeans, SetTransformerMixture, cluster_table
 from asterism.exceptions import (
     AsterismWarning,
     DataError,
@@ -328,3 +328,20 @@ def test_a_method_of_a_later_version_is_refused(tmp_path):
     path.with_suffix(".json").write_text(json.dumps(card | {"method": "Later"}))
     with pytest.raises(WeightsError, match="method 'Later', which this version does not know"):
         asterism.load(path)
+
+
+def test_the_default_takes_the_encoder_s_scale_as_it_is():
+    chance = np.random.default_rng(0)
+    kind = np.repeat([0, 1], 60)
+    frame = pd.DataFrame(
+        {
+            "a": chance.standard_normal(120) + 8 * kind,
+            "b": chance.standard_normal(120),
+            "rare": np.where(chance.random(120) < 0.05, "yes", "no"),
+        }
+    )
+    found = cluster_table(frame)
+    assert found.model.estimator.scaling == "none"
+    expected = Asterism(scaling="none", random_state=0).fit(found.X)
+    np.testing.assert_array_equal(found.labels, expected.labels_)
+    assert cluster_table(frame, scaling="standard").model.estimator.scaling == "none"

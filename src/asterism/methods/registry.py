@@ -48,6 +48,9 @@ class Method:
         Whether it is found when not given; otherwise the weights fix it.
     soft : bool
         Whether there are probabilities.
+    on_tables : tuple of (str, value)
+        Parameters on rows that come encoded from a table, where the encoder has scaled them and a
+        second scaling would blow up its flags and rare categories.
     uses_labels : bool
         Whether ``y`` is used where it is known, if asked.
     details : bool
@@ -63,6 +66,7 @@ class Method:
     needs_k: bool = False
     takes_k: bool = True
     takes_range: bool = False
+    on_tables: tuple[tuple[str, object], ...] = ()
     finds_k: bool = True
     soft: bool = True
     uses_labels: bool = False
@@ -141,6 +145,7 @@ register(
         "amortised",
         "pre-trained network reads the table; K found",
         takes_range=True,
+        on_tables=(("scaling", "none"),),
         uses_labels=True,
         details=True,
         posterior=True,

@@ -106,8 +106,9 @@ class ContextReader:
         same = (standing - self._context.x[0, place]).abs().amax(dim=1) <= _TWIN
         twins = torch.where(same, place, -1).cpu().numpy()
         known = np.flatnonzero(twins >= 0)
-        similarity[known] = self.similarity[twins[known]]
-        return RowReading(similarity, _gaps(features)[0], twins)
+        gaps = _gaps(features)[0]
+        similarity[known], gaps[known] = self.similarity[twins[known]], self.gaps[twins[known]]
+        return RowReading(similarity, gaps, twins)
 
 
 def device_of(network: nn.Module) -> torch.device:

@@ -68,6 +68,7 @@ def make_estimator(method: Method, n_clusters: Count = "auto", /, **parameters: 
     """Estimator of a method; a parameter it does not have is refused, before any work."""
     cls = method.load()
     n_clusters = parameters.pop("n_clusters", n_clusters)
+    parameters = {**dict(method.on_tables), **parameters}
     known = inspect.signature(cls).parameters
     if "random_state" not in known:
         parameters.pop("random_state", None)
