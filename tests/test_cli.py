@@ -64,7 +64,8 @@ def test_how_sure_the_method_is(table, capfd):
     _, err = succeed(capfd, "cluster", "t.csv", "--drop", "kind")
     line = err.splitlines()[1]
     assert re.fullmatch(
-        r"probability of 3 clusters 0\.\d\d( \(\d+: 0\.\d\d.*\))?, expected ARI 0\.\d\d", line
+        r"probability of 3 clusters [01]\.\d\d( \(\d+: 0\.\d\d.*\))?, expected ARI [01]\.\d\d",
+        line,
     )
     _, err = succeed(capfd, "cluster", "t.csv", "--drop", "kind", "-m", "kmeans")
     assert "expected ARI" not in err
@@ -249,10 +250,12 @@ def test_a_reader_that_has_enough_is_no_error(table):
 
 
 @pytest.mark.parametrize("method", ["asterism", "kmeans", "gmm", "hdbscan", "set-transformer"])
-def test_predict_reproduces_the_clusters_of_training(table, capfd, tmp_path, method):
+def test_predict_reproduces_the_clusters_of_training(table, capfd, method):
     succeed(capfd, "cluster", "t.csv", "-m", method, "--save", "m", "-o", "fit.csv", "-q")
     _, err = succeed(capfd, "predict", "m", "t.csv", "-o", "again.csv")
-    assert (tmp_path / "fit.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
+    # Rows read in other company may differ in the sixth digit of their probability.
+    fit, again = pd.read_csv("fit.csv"), pd.read_csv("again.csv")
+    pd.testing.assert_frame_equal(fit, again, rtol=0, atol=2e-6)
     assert err.startswith("60 rows assigned: sizes ")
     assert err.endswith("table: again.csv\n")
 

@@ -30,7 +30,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from asterism.exceptions import DataError
-from asterism.functional.decisions import count_bonus, expected_ari, given_several
+from asterism.functional.decisions import (
+    COUNT_WEIGHT,
+    SINGLE_WEIGHT,
+    count_bonus,
+    expected_ari,
+    given_several,
+)
 
 __all__ = [
     "Constraints",
@@ -185,7 +191,7 @@ def choose_constrained(
     n_clusters: int | tuple[int, int] | None = None,
     *,
     counts: np.ndarray | None = None,
-    count_weight: float = 0.05,
+    count_weight: float = COUNT_WEIGHT,
     n_refined: int = 3,
 ) -> np.ndarray:
     """Partition (N,) of large expected adjusted Rand index that honours every constraint.
@@ -218,7 +224,7 @@ def choose_constrained(
     def score(labels: np.ndarray) -> float:
         k = int(labels.max()) + 1
         if k == 1 and counts is not None:
-            return single
+            return SINGLE_WEIGHT * single
         return expected_ari(P, labels[groups]) + count_weight * count_bonus(counts, k)
 
     Q, sizes = merge_groups(P, groups)

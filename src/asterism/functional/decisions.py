@@ -12,9 +12,10 @@ Given a belief over the number of clusters too, a partition into K clusters gain
 ``count_weight`` · log p(K) / max p(K), and one cluster is judged apart: if the truth is one cluster
 (with probability q), the index is one for the answer K = 1 and zero for any other, so that
 
-    value(K = 1) = q,    value(c) = (1 − q) · expected ARI of c under P' = (P − q) / (1 − q)
+    value(K = 1) = w q,    value(c) = (1 − q) · expected ARI of c under P' = (P − q) / (1 − q)
 
-where P' is what P says if there is more than one.
+where P' is what P says if there is more than one. The weight w < 1 makes up for tables without any
+cluster being commoner among the training data than among those that people want clustered.
 
 Candidates are the cuts of the average-linkage tree of 1 − P; the best are refined by moving rows.
 For the expected ARI, a ratio, a move is judged by Dinkelbach's device: with λ its present value, a
@@ -48,6 +49,12 @@ __all__ = [
 RULES = ("ari", "vi", "mixed")
 _MOST_CUTS = 64
 
+COUNT_WEIGHT = 0.05
+"""What the logarithm of a number of clusters' probability is worth, in units of the ARI."""
+
+SINGLE_WEIGHT = 0.25
+"""Odds of one cluster, relative to the network's: who asks for clusters believes in some."""
+
 
 def choose_partition(
     P: np.ndarray,
@@ -55,7 +62,8 @@ def choose_partition(
     *,
     rule: str = "ari",
     counts: np.ndarray | None = None,
-    count_weight: float = 0.05,
+    count_weight: float = COUNT_WEIGHT,
+    single_weight: float = SINGLE_WEIGHT,
     vi_weight: float = 0.25,
     n_refined: int = 3,
     candidates: Sequence[np.ndarray] = (),
@@ -83,7 +91,7 @@ def choose_partition(
     def score(labels: np.ndarray) -> float:
         k = int(labels.max()) + 1
         if k == 1 and counts is not None:
-            return single
+            return single_weight * single
         vi = 0.0 if rule == "ari" else expected_vi(P, labels) / np.log2(n)
         ari = 0.0 if rule == "vi" else expected_ari(P, labels)
         value = ari - (vi if rule == "vi" else vi_weight * vi)

@@ -89,11 +89,11 @@ def assign(estimator: Clusterer, X: np.ndarray) -> Assignment:
 
 def assign_fitted(estimator: Clusterer, X: np.ndarray) -> Assignment:
     """What ``fit`` said of its rows X; they are read again only for what it did not keep."""
-    if estimator.soft and not hasattr(estimator, "probability_"):
-        return assign(estimator, X)._replace(labels=estimator.labels_)
-    kept = {name: getattr(estimator, f"{name}_", None) for name in Assignment._fields}
+    again = estimator.soft and not hasattr(estimator, "probability_")
+    found = assign(estimator, X) if again else Assignment(estimator.labels_)
+    kept = {name: getattr(estimator, f"{name}_", None) for name in Assignment._fields[1:]}
     known = {name: _rounded(value) for name, value in kept.items() if value is not None}
-    return Assignment(**known | {"labels": estimator.labels_})
+    return found._replace(labels=estimator.labels_, **known)
 
 
 def _assess(estimator: Any, X: np.ndarray) -> Assignment:
