@@ -1,5 +1,6 @@
 """The default estimator: contexts, knowledge, large tables, many data sets, invariances."""
 
+import json
 import pickle
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
+import reference_predictions
 from asterism import Asterism, load
 from asterism.exceptions import DataError
 from asterism.functional.affinities import assess, cluster_affinity, consensus, isolation
@@ -283,3 +285,17 @@ def test_consensus_averages_opinions():
     P = np.full((2, 2), 0.2)
     sure = np.array([[1.0, 0.0], [1.0, 0.0]])
     np.testing.assert_allclose(consensus(P, [sure]), [[1, 0.6], [0.6, 1]])
+
+
+# --- drift ----------------------------------------------------------------------------------------
+
+
+def test_the_shipped_weights_say_what_they_said():
+    kept = json.loads(reference_predictions.PATH.read_text())
+    assert kept["weights"] == reference_predictions.checksum(), "new weights: write the file anew"
+    for name, now in reference_predictions.answers().items():
+        before = kept["answers"][name]
+        np.testing.assert_allclose(now["k_posterior"], before["k_posterior"], atol=5e-3)
+        np.testing.assert_allclose(now["similarity"], before["similarity"], atol=5e-3)
+        assert now["confidence"] == pytest.approx(before["confidence"], abs=5e-3)
+        assert adjusted_rand_score(now["labels"], before["labels"]) > 0.95, name

@@ -105,8 +105,9 @@ def draw_rows(frames: Iterable["pd.DataFrame"], size: int, seed: int) -> "pd.Dat
     for frame in frames:
         own = chance.random(len(frame))
         chosen = own < bar
-        kept.append(frame[chosen])
-        keys = np.append(keys, own[chosen])
+        if chosen.any():
+            kept.append(frame[chosen])
+            keys = np.append(keys, own[chosen])
         if len(keys) > 2 * size:
             prune()
     if len(keys) > size:

@@ -155,7 +155,7 @@ def cluster_file(
     columns = {"cluster_column": cluster_column, "probability_column": probability_column}
     table = _open(path, output, id_column, reading)
     if sample_size is None:
-        sample_size = min(_SAMPLE_ROWS, max(1000, _SAMPLE_CELLS // table.n_columns))
+        sample_size = min(_SAMPLE_ROWS, max(1000, _SAMPLE_CELLS // max(table.n_columns, 1)))
     sample = draw_rows(table.survey(), sample_size, draw_seed(random_state))
     check_destination(sample, output)
     with _rows_of_file(sample.index.to_numpy()):

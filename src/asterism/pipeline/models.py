@@ -31,7 +31,9 @@ class Assignment(NamedTuple):
     confidence: np.ndarray | None = None
     outlier_score: np.ndarray | None = None
 
-    def attach(self, frame: "pd.DataFrame", details: bool = False, **columns: str) -> Any:
+    def attach(
+        self, frame: "pd.DataFrame", details: bool = False, **columns: str
+    ) -> "pd.DataFrame":
         """The frame with these as columns; ``columns`` as in ``attach_labels``."""
         further = {name: getattr(self, name) for name in DETAILS if details}
         return attach_labels(frame, self.labels, self.probability, **columns, **further)
