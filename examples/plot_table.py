@@ -2,7 +2,7 @@
 A table with mixed columns
 ==========================
 
-From a CSV file with numbers, categories and empty cells to clusters, with the evidence for the
+From a CSV file with numbers, categories and empty cells to clusters, with the belief over the
 number of clusters and a comparison with known classes. The stars are invented; see
 ``examples/make_stars.py``.
 """
@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from asterism import cluster_table
-from asterism.plotting import cluster_color, plot_clusters, plot_confusion
+from asterism.plotting import plot_clusters, plot_confusion, plot_k_posterior
 
 # %%
 # The file names its rows in the column ``star`` and tells their kind, which is kept out of the
@@ -22,24 +22,23 @@ stars = pd.read_csv("stars.csv")
 stars.head()
 
 # %%
-# The default method is k-means with the number of clusters chosen by the silhouette. The notes say
-# what was done to each column.
+# The default method, :class:`~asterism.Asterism`, finds the number of clusters. The letters of
+# ``spectral_class`` are left out at first. The notes say what was done to each column.
 
-result = cluster_table(stars, id_column="star", label_column="kind")
+result = cluster_table(stars, id_column="star", label_column="kind", drop=["spectral_class"])
 print(result.n_clusters, "clusters of", result.sizes, "rows")
 for note in result.model.encoder.notes_:
     print("-", note)
 
 # %%
-# The silhouette of every number tried. The largest decides.
+# What it believes of the number of clusters, and the adjusted Rand index it expects of its answer,
+# before any label was looked at.
 
-silhouettes = result.model.estimator.silhouettes_
+estimator = result.model.estimator
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-ax.plot(list(silhouettes), list(silhouettes.values()), "o-", color="0.4", markersize=4)
-best = result.n_clusters
-ax.plot(best, silhouettes[best], "o", color=cluster_color(4), markersize=9)
-ax.set(xlabel="number of clusters", ylabel="mean silhouette", xticks=list(silhouettes))
+plot_k_posterior(estimator.k_posterior_, ax=ax)
 ax.spines[["top", "right"]].set_visible(False)
+print(f"expected ARI {estimator.overall_confidence_:.2f}, found {result.scores['ari']:.2f}")
 
 # %%
 # The clusters in the plane of the two leading principal components, and the known kinds against
@@ -57,7 +56,8 @@ axes[0].spines[["top", "right"]].set_visible(False)
 plot_confusion(stars["kind"], result.labels, ax=axes[1])
 
 # %%
-# The table that comes out is the one that went in, with two columns more.
+# The table that comes out is the one that went in, with two columns more; ``details=True`` adds a
+# confidence and an outlier score.
 
 result.frame.head()
 
@@ -68,12 +68,13 @@ columns = ["colour_index", "magnitude", "rotation_days"]
 result.frame.groupby("cluster")[columns].median().round(2)
 
 # %%
-# Other methods see the same table differently. A category becomes a few columns that take two
-# values only, so the rows with equal categories lie on a plane of their own. To methods that model
-# densities each such plane is a cluster: they split the populations by spectral class and by what
-# was missing. Neither answer is wrong; look before you believe one.
+# The whole table, by several methods. A category becomes a few columns that take two values only,
+# so the rows with equal categories lie on a plane of their own. To methods that look at densities
+# or neighbours each such plane may be a cluster: they split the populations by spectral class and
+# by what was missing. Neither answer is wrong; look before you believe one.
 
-for method in ("kmeans", "agglomerative", "gmm", "bayesian-gmm", "hdbscan"):
+methods = ("asterism", "kmeans", "agglomerative", "gmm", "bayesian-gmm", "hdbscan")
+for method in methods:
     other = cluster_table(stars, method, id_column="star", label_column="kind")
     print(f"{method:14s} {other.n_clusters:3d} clusters, ARI {other.scores['ari']:.3f}")
 
@@ -81,7 +82,7 @@ for method in ("kmeans", "agglomerative", "gmm", "bayesian-gmm", "hdbscan"):
 # Without the category and the column with gaps only numbers remain, and the methods come close to
 # each other.
 
-for method in ("kmeans", "agglomerative", "gmm", "bayesian-gmm", "hdbscan"):
+for method in methods:
     other = cluster_table(
         stars,
         method,

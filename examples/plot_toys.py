@@ -8,9 +8,11 @@ found.
 
 No method wins everywhere, and the pictures show why. The mixtures, k-means and Ward's agglomeration
 look for round or elliptic clouds, and cover a curve with many of them. HDBSCAN follows curves; so
-does spectral clustering once K is right, which is the hard part. The shipped Set Transformer knows
-mixtures of four round Gaussians and nothing else: its column shows what such a network does with
-data sets unlike those it was trained on.
+does spectral clustering once K is right, which is the hard part. The two columns on the left are
+networks trained on synthetic data sets. That of the default, ``asterism``, has learned from clouds,
+curves and noise of many kinds. The shipped Set Transformer knows mixtures of four round Gaussians
+and nothing else: its column shows what a network does with data sets unlike those it was trained
+on.
 """
 
 import time
@@ -74,13 +76,14 @@ compare(toy_names()[:5])
 # Clouds, so far. In ``noisy_blobs`` a tenth of the points is background, labelled -1; a method that
 # gives every point to a cluster cannot reach an index of 1 there. Now curves, and a square without
 # any structure, for which one cluster is the right answer. Methods that choose K by the silhouette
-# or by the eigengap cannot give it: they start at two.
+# or by the eigengap cannot give it: they start at two. What ``asterism`` believed of each toy is
+# shown in :doc:`plot_default`.
 
 compare(toy_names()[5:])
 
 # %%
-# What it cost, in milliseconds a data set. The first fit of the Set Transformer also reads its
-# weights from the disk.
+# What it cost, in milliseconds a data set. The first fit of a network also reads its weights from
+# the disk.
 
 for name, total in seconds.items():
     print(f"{name:16s} {1000 * total / len(toy_names()):6.0f} ms")

@@ -19,7 +19,14 @@ PUBLIC = ("", ".base", ".datasets", ".io", ".metrics", ".plotting", ".priors", "
 INHERITED = {"fit_predict", "fit_transform", "get_feature_names_out", "get_params", "set_params"}
 
 
-GALLERY = ("plot_toys.py", "plot_table.py", "plot_set_transformer.py", "plot_ae_kmeans.py")
+GALLERY = (
+    "plot_default.py",
+    "plot_toys.py",
+    "plot_table.py",
+    "plot_prior.py",
+    "plot_set_transformer.py",
+    "plot_ae_kmeans.py",
+)
 
 
 def gallery_order(name):
@@ -48,7 +55,7 @@ def _table(head, rows):
 
 class MethodTable(_Generated):
     def lines(self):
-        from asterism.methods.registry import methods
+        from asterism.methods.registry import DEFAULT_METHOD, methods
 
         head = ("name", "estimator", "family", "K", "soft", "what it does")
         rows = []
@@ -57,7 +64,10 @@ class MethodTable(_Generated):
             estimator = f"{{py:class}}`~asterism.{method.class_name}`"
             soft = "yes" if method.soft else "no"
             family = f"[{method.family}]({_family_page(method.family)})"
-            rows.append((f"`{method.name}`", estimator, family, count, soft, method.summary))
+            name = f"`{method.name}`"
+            if method.name == DEFAULT_METHOD:
+                name = f"[{name}](families/default.md), the default"
+            rows.append((name, estimator, family, count, soft, method.summary))
         return list(_table(head, rows))
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from sklearn.metrics import pairwise_distances_argmin_min
 from torch import nn
 
 from asterism._validation import (
@@ -43,6 +42,7 @@ from asterism.functional.constraints import (
 )
 from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.functional.decisions import RULES, choose_partition
+from asterism.functional.nearest import nearest_rows
 from asterism.functional.scaling import fit_scaling
 from asterism.functional.validity import expected_agreement
 from asterism.methods.asterism.inspection import InspectionMixin
@@ -92,6 +92,8 @@ class Asterism(InspectionMixin, AmortizedClusterer):
     n_clusters_ : int
     k_posterior_ : ndarray of shape (31,)
         Probability of each number of clusters; the index is K.
+    probability_ : ndarray of shape (n_samples,)
+        Probability of each row's cluster, the largest of ``predict_proba``.
     confidence_ : ndarray of shape (n_samples,)
         For each row, the expected overlap (Jaccard index) of its cluster with the true one.
     overall_confidence_ : float
@@ -255,7 +257,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         if large:
             references = chance.choice(len(pool), _REFERENCES, replace=False)
             self.reference_rows_ = scaled[references]
-            _, distance = pairwise_distances_argmin_min(first, self.reference_rows_)
+            _, distance = nearest_rows(first, self.reference_rows_)
             self._gaps = np.log(np.maximum(distance, _NO_GAP))
         contexts = [self._turned(scaled[rows]) for rows in chosen]
         self.context_rows_ = contexts[0]
@@ -300,10 +302,11 @@ class Asterism(InspectionMixin, AmortizedClusterer):
 
     def _settle(self, X: np.ndarray) -> None:
         labels = np.empty(len(X), dtype=np.int64)
-        self.confidence_, self.outlier_score_ = np.empty((2, len(X)))
+        self.probability_, self.confidence_, self.outlier_score_ = np.empty((3, len(X)))
 
         def note(rows: np.ndarray, found: Assessment) -> None:
             labels[rows] = found.labels
+            self.probability_[rows] = found.membership.max(axis=1)
             self.confidence_[rows], self.outlier_score_[rows] = found.confidence, found.outlier
 
         rest = np.arange(len(X))
@@ -328,7 +331,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         """Assess rows: by the network, or by the nearest reference of a large table."""
         rows = self._scaled(X)
         if hasattr(self, "reference_rows_"):
-            nearest, distance = pairwise_distances_argmin_min(rows, self.reference_rows_)
+            nearest, distance = nearest_rows(rows, self.reference_rows_)
             gaps = np.log(np.maximum(distance, _NO_GAP))
             membership = self.reference_membership_[nearest]
             usual = self.usual_gaps_[membership.argmax(axis=1)]
