@@ -59,6 +59,12 @@ bench: $(VENV)/.user
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/set_transformer.py
 	$(BIN)/python benchmarks/ae_kmeans.py
+	$(BIN)/python benchmarks/suites.py
+	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/validity.py
+	$(BIN)/python benchmarks/few_labels.py
+	$(BIN)/python benchmarks/robustness.py
+	$(BIN)/python benchmarks/large.py
 
 clean:
 	rm -rf $(VENV) demo docs/_build docs/gallery docs/api/generated

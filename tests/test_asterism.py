@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import reference_predictions
 from asterism import Asterism, load
-from asterism.exceptions import DataError
+from asterism.exceptions import AsterismWarning, DataError
 from asterism.functional.affinities import assess, cluster_affinity, consensus, isolation
 from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.methods.asterism import estimator as module
@@ -138,7 +138,7 @@ def test_a_large_table_goes_through_contexts_and_references(monkeypatch):
     monkeypatch.setattr(module, "_REFERENCES", 200)
     X, y = blobs(1500)
     model = Asterism(context_size=100, random_state=0).fit(X)
-    assert model.reference_rows_.shape == (200, 3)
+    assert 200 <= len(model.reference_rows_) <= 300
     assert adjusted_rand_score(y, model.labels_) > 0.95
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
@@ -146,6 +146,55 @@ def test_a_large_table_goes_through_contexts_and_references(monkeypatch):
     assert np.isfinite(stray).all()
     again = Asterism(context_size=100, random_state=0).fit(X)
     np.testing.assert_array_equal(again.labels_, model.labels_)
+
+
+def test_a_large_table_keeps_number_links_classes_and_rare_clusters(monkeypatch):
+    monkeypatch.setattr(module, "_DIRECT", 400)
+    monkeypatch.setattr(module, "_REFERENCES", 100)
+    X, _ = blobs(1500)
+    assert Asterism(30, context_size=100, random_state=0).fit(X).n_clusters_ == 30
+    same, apart = [(5, 700), (9, 1100)], [(20, 21), (3, 1400)]
+    model = Asterism(context_size=100, random_state=0)
+    labels = model.fit_predict(X, must_link=same, cannot_link=apart)
+    assert all(labels[i] == labels[j] for i, j in same)
+    assert all(labels[i] != labels[j] for i, j in apart)
+    known = np.where(np.arange(1500) < 60, np.arange(1500) % 2, -1)  # classes against the blobs
+    labels = model.fit_predict(X, known)
+    assert len(set(labels[:60:2])) == len(set(labels[1:60:2])) == 1
+    assert labels[0] != labels[1]
+    X[:6] = 60 + 0.1 * X[:6]
+    assert (model.fit_predict(X)[:6] == model.labels_[0]).all()
+    assert (model.labels_ == model.labels_[0]).sum() == 6
+    assert np.ptp(model.outlier_score_[:6]) < 0.1
+
+
+def test_rows_much_nearer_than_others_are_known_again():
+    X, _ = make_blobs(500, 1, centers=5, random_state=0)
+    model = Asterism(8, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("change", [lambda X: X + 1e8, lambda X: 1e60 * X, lambda X: 1e-30 * X])
+@pytest.mark.parametrize("scaling", ["none", "standard"])
+def test_place_and_size_do_not_matter(change, scaling):
+    X, _ = blobs(120)
+    model = Asterism(scaling=scaling, random_state=0)
+    assert adjusted_rand_score(model.fit_predict(X), model.fit_predict(change(X))) > 0.99
+
+
+def test_equal_rows():
+    model = Asterism(3, random_state=0)
+    with pytest.warns(AsterismWarning, match="only 1 distinct"):
+        assert model.fit(np.ones((20, 2))).n_clusters_ == 1
+    assert Asterism(context_size=64).fit(np.ones((200, 2))).n_clusters_ == 1
+    X = np.vstack([blobs(40)[0]] * 2)
+    with pytest.raises(DataError, match="rows 0 and 40 must be apart"):
+        model.fit(X, cannot_link=[(0, 40)])
+
+
+def test_numbers_of_numpy_are_numbers():
+    X, _ = blobs(60)
+    assert [Asterism(k).fit(X).n_clusters_ for k in np.arange(2, 5)] == [2, 3, 4]
 
 
 def test_more_columns_than_rows():
@@ -206,6 +255,12 @@ def test_labels_of_rows_outside_the_context_count_too():
 def test_unknown_may_be_missing_and_classes_may_be_words():
     knowledge = Knowledge.of(4, np.array(["a", None, "b", "a"], dtype=object))
     np.testing.assert_array_equal(knowledge.classes, [0, -1, 1, 0])
+    knowledge = Knowledge.of(4, ["a", -1, "b", np.nan])
+    np.testing.assert_array_equal(knowledge.classes, [0, -1, 1, -1])
+    with pytest.warns(AsterismWarning, match="fractions"):
+        assert (Knowledge.of(3, np.array([0.5, 1.5, 2.0])).classes == -1).all()
+    with pytest.raises(DataError, match="600 classes"):
+        Knowledge.of(600, np.arange(600))
     knowledge = Knowledge.of(3, [np.nan, 2.0, -1.0])
     np.testing.assert_array_equal(knowledge.classes, [-1, 0, -1])
 
@@ -232,6 +287,21 @@ def test_a_contradiction_is_told_in_row_numbers_of_the_whole_table():
     X, _ = blobs(400)
     with pytest.raises(DataError, match="rows 350 and 399 must be apart"):
         Asterism(context_size=32).fit(X, must_link=[(350, 399)], cannot_link=[(350, 399)])
+
+
+def test_few_labels_do_not_shatter_what_has_little_structure():
+    X = np.random.RandomState(0).randn(200, 3)
+    classes = np.digitize(X[:, 0], [-1, -0.3, 0, 0.3, 1])
+    known = np.full(200, -1)
+    for k in range(6):
+        known[np.flatnonzero(classes == k)[:3]] = k
+    assert 6 <= Asterism(random_state=0).fit(X, known).n_clusters_ <= 10
+
+
+def test_all_rows_may_be_linked_where_all_are_read():
+    X, _ = blobs(60)
+    labels = Asterism(context_size=64).fit_predict(X, must_link=np.arange(60).reshape(30, 2))
+    assert (labels[::2] == labels[1::2]).all()
 
 
 def test_too_many_links_for_a_context_are_refused():

@@ -154,6 +154,7 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
             description=f"training {type(self).__name__}",
         )
         # All at once and only now: a run that fails leaves the estimator as it was.
+        self._forget()  # clusters found by another network
         self.module_, self.architecture_, self.spread_ = module, architecture, spread
         self.history_, self.network_ = history, str(self.weights)
         return self
@@ -272,10 +273,14 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
             ``context_indices_``.
         log_probability : ndarray of shape (n,)
             Larger for likelier partitions; a method need not normalise it.
+
+        Notes
+        -----
+        What ``fit`` was told, a number of clusters, labels or links, does not bind the samples.
         """
         check_is_fitted(self)
-        if n < 1:
-            raise DataError(f"n={n}: ask for at least one partition")
+        if not isinstance(n, int | np.integer) or n < 1:
+            raise DataError(f"n={n}: ask for a whole number of partitions, one or more")
         return self._sample_partitions(n, draw_seed(self.random_state))
 
     # --- inside -------------------------------------------------------------------------------

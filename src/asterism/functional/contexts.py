@@ -1,7 +1,8 @@
 """Which rows stand for a large table, and in which coordinates.
 
     half      at random: dense regions are seen as dense as they are
-    half      where the first leave gaps, by k-means++: rare clusters are not missed
+    half      where the first leave gaps, with chances as the squared distance to them: rare
+              clusters are not missed
 
 Some rows may be fixed beforehand, those whose cluster is known for instance.
 
@@ -35,7 +36,7 @@ def choose_context(
     split = (size - len(chosen)) // 2
     chosen = np.concatenate([chosen, pool[:split]])
     rest = pool[split:]
-    squared = _squared_to_nearest(X[rest], X[chosen])
+    squared = _squared_to_nearest(X[rest], X[chosen]).astype(np.float64)
     # A last resort where all rows are alike: any of them.
     weights = squared + 1e-12 * max(float(squared.max()), 1e-300) + 1e-300
     extra = chance.choice(len(rest), size - len(chosen), replace=False, p=weights / weights.sum())

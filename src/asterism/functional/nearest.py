@@ -8,7 +8,7 @@ A block of rows against all references is one matrix product that stays in the c
 import numpy as np
 import torch
 
-__all__ = ["nearest_rows"]
+__all__ = ["nearest_rows", "reference_gaps"]
 
 _BLOCK = 1024
 
@@ -28,3 +28,15 @@ def nearest_rows(X: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.
     ]
     index = torch.cat(found) if found else torch.zeros(0, dtype=torch.long)
     return index.numpy(), (rows - others[index]).norm(dim=1).numpy()
+
+
+def reference_gaps(references: np.ndarray) -> np.ndarray:
+    """Log distance (R,) of each reference to the nearest other one that differs from it."""
+    rows = torch.from_numpy(np.ascontiguousarray(references, dtype=np.float32))
+    nearest = []
+    for part in rows.split(_BLOCK):
+        distance = torch.cdist(part, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        nearest.append(torch.where(distance > 0, distance, torch.inf).amin(dim=1))
+    found = torch.cat(nearest)
+    found = torch.where(found.isfinite(), found, 1.0)  # all references are one
+    return found.log().numpy()

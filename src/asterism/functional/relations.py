@@ -104,10 +104,11 @@ _LIMIT = 6.0
 
 
 class Features(NamedTuple):
-    """Rows (B, Q) towards a context (B, N): of pairs (B, Q, N, F), of single rows (B, Q, R)."""
+    """Rows (B, Q) towards a context (B, N)."""
 
-    pairs: Tensor
-    rows: Tensor
+    pairs: Tensor  # (B, Q, N, F)
+    rows: Tensor  # (B, Q, R) of single rows
+    nearest: Tensor  # (B, Q) row of the context
 
 
 class Context(NamedTuple):
@@ -192,9 +193,8 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     )
     self = torch.arange(n, device=x.device).expand(len(x), -1)
     rows = _row_features(context, silhouettes, after, self)
-    return context, Features(
-        _stack(context, views, scale, near, paths, after, context.labels), rows
-    )
+    pairs = _stack(context, views, scale, near, paths, after, context.labels)
+    return context, Features(pairs, rows, self)
 
 
 def cross_features(context: Context, x: Tensor) -> Features:
@@ -226,7 +226,8 @@ def cross_features(context: Context, x: Tensor) -> Features:
     ]
     labels, silhouettes = (torch.cat(parts, dim=-1) for parts in zip(*quick, strict=True))
     rows = _row_features(context, silhouettes, after, order[..., 0])
-    return Features(_stack(context, views, scale, near, paths, after, labels), rows)
+    pairs = _stack(context, views, scale, near, paths, after, labels)
+    return Features(pairs, rows, order[..., 0])
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ standard  (x − mean) / deviation, column by column; a constant column becomes 
 
 import numpy as np
 
-__all__ = ["SCALINGS", "fit_scaling"]
+__all__ = ["SCALINGS", "fit_common_scaling", "fit_scaling"]
 
 SCALINGS = ("none", "unit_ms", "minmax", "standard")
 
@@ -36,3 +36,16 @@ def fit_scaling(X: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
         constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
         return mean, np.where(constant, 1.0, 1.0 / np.where(constant, 1.0, deviation))
     raise ValueError(f"scaling={scaling!r} is not one of {SCALINGS}")
+
+
+def fit_common_scaling(X: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
+    """As :func:`fit_scaling`, for methods to which place and overall size mean nothing.
+
+    "none" then takes off the mean and divides all columns by one number, their root mean square
+    deviation, so that single precision is enough whatever the units.
+    """
+    if scaling != "none":
+        return fit_scaling(X, scaling)
+    mean = X.mean(axis=0, dtype=np.float64)
+    size = float(np.sqrt(np.mean(X.std(axis=0, dtype=np.float64) ** 2)))
+    return mean, np.full(X.shape[1], 1.0 / size if size > 0 else 1.0)

@@ -101,7 +101,7 @@ class ContextReader:
         relations = Relations(features.pairs, tokens_of(features, self._context))
         logits = self.network.read(relations, self._states).logits[0]
         similarity = torch.sigmoid(logits.double()).cpu().numpy()
-        place = features.pairs[0, :, :, 0].argmin(dim=1)
+        place = features.nearest[0]
         standing = ((x - self._context.center) / self._context.size)[0]
         same = (standing - self._context.x[0, place]).abs().amax(dim=1) <= _TWIN
         twins = torch.where(same, place, -1).cpu().numpy()

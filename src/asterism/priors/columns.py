@@ -64,7 +64,7 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
                 x[gone, j] = np.median(x[~gone, j])
                 flags.append(gone.astype(float))
     encoded = [_standardise(x, chance)]
-    if chance.random() < 0.15:  # categories that go with the clusters, more or less
+    if chance.random() < 0.25:  # categories that go with the clusters, more or less, or do not
         encoded += _categories(labels, chance)
         if chance.random() < 0.25 and dim > 1:
             encoded[0] = encoded[0][:, : max(1, dim // 3)]
@@ -83,13 +83,15 @@ def _standardise(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
 
 
 def _categories(labels: np.ndarray, chance: np.random.Generator) -> list[np.ndarray]:
-    """One-hot columns whose frequencies depend on the cluster."""
+    """One-hot columns whose frequencies depend on the cluster, or do not."""
     n_clusters = int(labels.max()) + 1
     columns = []
     for _ in range(int(chance.integers(1, 9))):
         levels = int(chance.integers(2, 9))
         sharpness = chance.choice([0.15, 0.5, 1.5])
         table = chance.dirichlet(np.full(levels, sharpness), size=n_clusters + 1)
+        if chance.random() < 0.5:  # a category that has nothing to do with the clusters
+            table[:] = chance.dirichlet(np.full(levels, 2.0))
         heaped = np.cumsum(table[labels], axis=1)  # noise rows, −1, have a row of their own
         value = (chance.random((len(labels), 1)) > heaped).sum(axis=1).clip(max=levels - 1)
         one_hot = np.eye(levels)[value] / np.sqrt(2)

@@ -11,6 +11,7 @@ Tables of more than 20 000 rows are read through several contexts, whose answers
 only a few thousand reference rows are read against them; the others follow the nearest reference.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -25,7 +26,7 @@ from asterism._validation import (
     draw_seed,
 )
 from asterism.base import AmortizedClusterer
-from asterism.exceptions import DataError
+from asterism.exceptions import AsterismWarning, DataError
 from asterism.functional.affinities import (
     Assessment,
     assess,
@@ -41,9 +42,9 @@ from asterism.functional.constraints import (
     constrain_similarity,
 )
 from asterism.functional.contexts import choose_context, spanned_axes, turn
-from asterism.functional.decisions import RULES, choose_partition
-from asterism.functional.nearest import nearest_rows
-from asterism.functional.scaling import fit_scaling
+from asterism.functional.decisions import RULES, choose_partition, given_several
+from asterism.functional.nearest import nearest_rows, reference_gaps
+from asterism.functional.scaling import fit_common_scaling
 from asterism.functional.validity import expected_agreement
 from asterism.methods.asterism.inspection import InspectionMixin
 from asterism.methods.asterism.knowledge import Knowledge
@@ -184,7 +185,8 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             Numbers: numpy, pandas, polars or torch.
         y : array-like of shape (n_samples,), optional
             Classes of some rows, -1 where unknown: rows of one class share a cluster, rows of two
-            do not. Leave it out to cluster without labels.
+            do not. Leave it out to cluster without labels. With labels or links the partition is
+            that of the largest expected ARI, whatever the ``rule``.
         must_link, cannot_link : array-like of shape (n_pairs, 2), optional
             Pairs of row numbers that must, or must not, share a cluster.
 
@@ -206,8 +208,8 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         self._load_weights()
         self._check_set(X)
         self._known = Knowledge.of(len(X), y, *self._links)
-        if self.n_clusters != "auto":
-            self._known = self._known.within(int(np.max(self.n_clusters)))
+        if self._limits is not None:
+            self._known = self._known.within(self._limits[1])
         contexts = self._choose(X, seed)
         self._decide(ContextReader.read_many(self._network, contexts))
 
@@ -215,15 +217,23 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         self._check_set(X)
 
     def _check_set(self, X: np.ndarray) -> None:
-        if self.n_clusters == "auto":
+        if self._limits is None:
             return
-        low: Any = self.n_clusters if isinstance(self.n_clusters, int) else self.n_clusters[0]
+        low = self._limits[0]
         check_rows(len(X), low)
         if low > self.context_size:
             raise DataError(
                 f"n_clusters={low} is more than the {self.context_size} rows read together: "
                 "raise context_size"
             )
+
+    @property
+    def _limits(self) -> tuple[int, int] | None:
+        """Lowest and highest number of clusters asked for."""
+        if isinstance(self.n_clusters, str):
+            return None
+        low, high = np.broadcast_to(self.n_clusters, 2)
+        return int(low), int(high)
 
     def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray]) -> None:
         contexts = []
@@ -239,8 +249,10 @@ class Asterism(InspectionMixin, AmortizedClusterer):
     def _choose(self, X: np.ndarray, seed: int) -> list[np.ndarray]:
         """Choose scaling, contexts and references; the rows of every context are returned."""
         chance = np.random.RandomState(seed)
-        known = self._known.rows(self.context_size // 2, chance)
-        self.offset_, self.factor_ = fit_scaling(X, self.scaling)
+        known = np.zeros(0, dtype=np.int64)
+        if len(X) > self.context_size:
+            known = self._known.rows(self.context_size // 2, chance)
+        self.offset_, self.factor_ = fit_common_scaling(X, self.scaling)
         large = len(X) > _DIRECT
         pool = np.arange(len(X))
         if large:
@@ -255,10 +267,9 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         first = scaled[chosen[0]]
         self.axes_ = spanned_axes(first) if first.shape[1] > len(first) else None
         if large:
+            # The context is among the references, so that what was decided there holds.
             references = chance.choice(len(pool), _REFERENCES, replace=False)
-            self.reference_rows_ = scaled[references]
-            _, distance = nearest_rows(first, self.reference_rows_)
-            self._gaps = np.log(np.maximum(distance, _NO_GAP))
+            self.reference_rows_ = scaled[np.union1d(references, chosen[0])]
         contexts = [self._turned(scaled[rows]) for rows in chosen]
         self.context_rows_ = contexts[0]
         return contexts
@@ -270,29 +281,38 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         if others:
             P = consensus(P, [self._advice(reader) for reader in others])
         counts = np.mean([reader.counts for reader in readers], axis=0)
-        constraints = self._known.constraints(self.context_indices_)
-        if constraints is not None:
+        constraints = self._known.constraints(self.context_indices_, equal_rows(self.context_rows_))
+        if constraints is not None:  # one cluster, and too few, are ruled out before all else
+            P, _ = given_several(P, counts)
+            counts = np.where(np.arange(1, len(counts) + 1) < self._known.least, 1e-9, counts)
+            counts[0] = 0.0
+            counts /= counts.sum()
             P = constrain_similarity(P, constraints)
         self.similarity_ = P.astype(np.float32)
         self.k_posterior_ = np.concatenate([[0.0], counts])
         self.context_labels_ = alike(self.context_rows_, self._partition(P, counts, constraints))
-        single = float(counts[0]) if constraints is None else 0.0
-        self.overall_confidence_ = expected_agreement(P, self.context_labels_, single)
+        if self._limits is not None and self.context_labels_.max() + 1 < self._limits[0]:
+            warnings.warn(
+                f"n_clusters={self.n_clusters}, but only {self.context_labels_.max() + 1} distinct "
+                "rows: equal rows share a cluster",
+                AsterismWarning,
+                stacklevel=4,
+            )
+        self.overall_confidence_ = expected_agreement(P, self.context_labels_, float(counts[0]))
         self.usual_gaps_ = median_gaps(self._reader.gaps, self.context_labels_)
         if others:
             found = self._assess(self._reader.read(self._turned(self.reference_rows_)))
             self.reference_membership_, self.reference_confidence_, _ = found
             # Distances are to references from now on, and so is what is usual.
-            self.usual_gaps_ = median_gaps(self._gaps, self.context_labels_)
+            self.reference_gaps_ = reference_gaps(self.reference_rows_)
+            self.usual_gaps_ = median_gaps(self.reference_gaps_, found.labels)
 
     def _partition(
         self, P: np.ndarray, counts: np.ndarray, constraints: Constraints | None = None
     ) -> np.ndarray:
-        asked: Any = None if self.n_clusters == "auto" else self.n_clusters
-        asked = tuple(asked) if isinstance(asked, list) else asked
         if constraints is not None:
-            return choose_constrained(P, constraints, asked, counts=counts)
-        return choose_partition(P, asked, rule=self.rule, counts=counts)
+            return choose_constrained(P, constraints, self._limits, counts=counts)
+        return choose_partition(P, self._limits, rule=self.rule, counts=counts)
 
     def _advice(self, reader: ContextReader) -> np.ndarray:
         """Clusters that another context would give to the rows of the first, (N, K)."""
@@ -304,9 +324,14 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         labels = np.empty(len(X), dtype=np.int64)
         self.probability_, self.confidence_, self.outlier_score_ = np.empty((3, len(X)))
 
+        of_class = self._known.clusters(self.context_indices_, self.context_labels_)
+
         def note(rows: np.ndarray, found: Assessment) -> None:
-            labels[rows] = found.labels
-            self.probability_[rows] = found.membership.max(axis=1)
+            classes = self._known.classes[rows]
+            own = found.labels.copy()
+            own[classes >= 0] = of_class[classes[classes >= 0]]
+            labels[rows] = own
+            self.probability_[rows] = np.take_along_axis(found.membership, own[:, None], 1)[:, 0]
             self.confidence_[rows], self.outlier_score_[rows] = found.confidence, found.outlier
 
         rest = np.arange(len(X))
@@ -316,7 +341,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         for start in range(0, len(rest), self._chunk):
             rows = rest[start : start + self._chunk]
             note(rows, self._look(X[rows]))
-        self.labels_, order = by_decreasing_size(self._known.apply(labels))
+        self.labels_, order = by_decreasing_size(labels)
         self.n_clusters_ = len(order)
         self._reorder(order)
         self._describe_clusters(X)
@@ -332,7 +357,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         rows = self._scaled(X)
         if hasattr(self, "reference_rows_"):
             nearest, distance = nearest_rows(rows, self.reference_rows_)
-            gaps = np.log(np.maximum(distance, _NO_GAP))
+            gaps = np.maximum(np.log(np.maximum(distance, _NO_GAP)), self.reference_gaps_[nearest])
             membership = self.reference_membership_[nearest]
             usual = self.usual_gaps_[membership.argmax(axis=1)]
             return Assessment(
@@ -380,3 +405,11 @@ def alike(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
     if len(first) == len(rows):
         return labels
     return np.unique(labels[first][same.ravel()], return_inverse=True)[1]
+
+
+def equal_rows(rows: np.ndarray) -> np.ndarray:
+    """Pairs (M, 2) of equal rows: every later one with the first."""
+    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    heads = first[same.ravel()]
+    later = np.flatnonzero(heads != np.arange(len(rows)))
+    return np.column_stack([heads[later], later])

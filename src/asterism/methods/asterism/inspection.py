@@ -22,7 +22,7 @@ from asterism.functional.affinities import cluster_affinity
 from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.functional.contrasts import Moments, cluster_moments, numeric_contrasts
 from asterism.functional.samples import sample_partitions
-from asterism.functional.scaling import fit_scaling
+from asterism.functional.scaling import fit_common_scaling
 from asterism.functional.validity import expected_agreement, noise_apart
 from asterism.methods.asterism.explanation import ClusterExplanation, Explanation
 from asterism.metrics._checks import as_labels, encode, is_noise
@@ -118,7 +118,7 @@ class InspectionMixin:
         pool = np.arange(len(X))
         if len(X) > _POOL:
             pool = np.sort(chance.choice(len(X), _POOL, replace=False))
-        offset, factor = fit_scaling(X, self.scaling)
+        offset, factor = fit_common_scaling(X, self.scaling)
         scaled = ((X[pool] - offset) * factor).astype(np.float32)
         chosen = choose_context(scaled, self.context_size, chance.randint(2**31 - 1))
         rows = scaled[chosen]

@@ -14,6 +14,8 @@ from asterism.functional.constraints import Constraints, make_constraints
 
 __all__ = ["Knowledge"]
 
+MOST_CLASSES = 500
+
 
 class Knowledge(NamedTuple):
     """Knowledge of a table of N rows."""
@@ -64,11 +66,22 @@ class Knowledge(NamedTuple):
         labelled = np.setdiff1d(shuffled, needed, assume_unique=True)
         return np.union1d(needed, chance.permutation(labelled)[: most - len(needed)])
 
-    def constraints(self, rows: np.ndarray) -> Constraints | None:
-        """Constraints on some rows, numbered by their place."""
+    @property
+    def least(self) -> int:
+        """Fewest clusters that keep apart what must be."""
+        found = int(self.classes.max(initial=-1)) + 1 if self.exclusive else 1
+        return max(1, found, 2 if len(self.cannot_link) else 1)
+
+    def constraints(self, rows: np.ndarray, equal: np.ndarray | None = None) -> Constraints | None:
+        """Constraints on some rows, numbered by their place.
+
+        Pairs of ``equal`` rows belong together, which counts only where something else is known.
+        """
         place = np.full(len(self.classes), -1)
         place[rows] = np.arange(len(rows))
         classes, must_link = self.classes[rows], place[self.must_link]
+        if equal is not None and ((classes >= 0).any() or len(must_link) + len(self.cannot_link)):
+            must_link = np.concatenate([must_link, equal])
         if not self.exclusive:
             known = np.flatnonzero(classes >= 0)
             known = known[np.argsort(classes[known], kind="stable")]
@@ -77,28 +90,37 @@ class Knowledge(NamedTuple):
             classes, must_link = None, np.concatenate([must_link, chain])
         return make_constraints(len(rows), classes, must_link, place[self.cannot_link])
 
-    def apply(self, labels: np.ndarray) -> np.ndarray:
-        """Labels (N,) in which every labelled row has the cluster most of its class have."""
-        labels = labels.copy()
-        for code in range(int(self.classes.max(initial=-1)) + 1):
-            own = self.classes == code
-            labels[own] = np.bincount(labels[own]).argmax()
-        return labels
+    def clusters(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Cluster of every class, from the clusters of some rows that hold them all."""
+        classes = self.classes[rows]
+        found = np.zeros(int(self.classes.max(initial=-1)) + 1, dtype=np.int64)
+        found[classes[classes >= 0]] = labels[classes >= 0]
+        return found
 
 
 def _classes(n: int, y: Any) -> np.ndarray:
     """Classes as 0, 1, …, with −1 for unknown: −1, NaN or None."""
     if y is None:
         return np.full(n, -1)
-    y = np.asarray(y)
+    y = np.asarray(y) if hasattr(y, "dtype") else np.array(y, dtype=object)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.shape != (n,):
         raise DataError(f"y has shape {y.shape}, X has {n} rows: give one class a row, -1 unknown")
-    missing = np.array([entry is None or entry != entry for entry in y])
-    known = ~missing & (y.astype(object) != -1)
+    entries = y.astype(object)
+    known = np.array([not (entry is None or entry != entry or entry == -1) for entry in entries])
+    if any(isinstance(entry, float | np.floating) and entry % 1 for entry in entries[known]):
+        warnings.warn(
+            "y holds fractions, so it is taken for a measurement and ignored: give classes",
+            AsterismWarning,
+            stacklevel=6,
+        )
+        return np.full(n, -1)
+    names, codes = np.unique(entries[known].astype(str), return_inverse=True)
+    if len(names) > MOST_CLASSES:
+        raise DataError(f"y holds {len(names)} classes: give at most {MOST_CLASSES}, -1 unknown")
     classes = np.full(n, -1)
-    classes[known] = np.unique(y[known], return_inverse=True)[1]
+    classes[known] = codes
     return classes
 
 
