@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
 from asterism._validation import (
@@ -26,7 +27,7 @@ from asterism._validation import (
     draw_seed,
 )
 from asterism.base import AmortizedClusterer
-from asterism.exceptions import AsterismWarning, DataError
+from asterism.exceptions import DataError
 from asterism.functional.affinities import (
     Assessment,
     assess,
@@ -295,7 +296,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             warnings.warn(
                 f"n_clusters={self.n_clusters}, but only {self.context_labels_.max() + 1} distinct "
                 "rows: equal rows share a cluster",
-                AsterismWarning,
+                ConvergenceWarning,  # as scikit-learn's k-means has it
                 stacklevel=4,
             )
         self.overall_confidence_ = expected_agreement(P, self.context_labels_, float(counts[0]))
