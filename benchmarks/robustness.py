@@ -17,7 +17,8 @@ Scores      mean ARI with the clusters that were drawn, and mean |K found - K dr
             of outliers counts as found. A fit that fails has ARI 0 and K 0. Methods run with their
             defaults, and find K by themselves.
 
-Nothing was chosen by these numbers.
+Nothing was chosen by these numbers, but a fault was found by them: on seeds 0, 1 and 2 the default
+scaled what the table's encoder had scaled, which was then mended.
 """
 
 import argparse

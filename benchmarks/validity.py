@@ -117,7 +117,7 @@ def density_validity(distances: np.ndarray, labels: np.ndarray, dim: int) -> flo
         degree = np.bincount(np.concatenate([tree.row, tree.col]), minlength=len(rows))
         between = (degree[tree.row] > 1) & (degree[tree.col] > 1)
         inner.append(rows[degree > 1] if (degree > 1).any() else rows)
-        widest.append(tree.data[between].max() if between.any() else tree.data.max())
+        widest.append(tree.data[between].max() if between.any() else tree.data.max(initial=0.0))
     reach = np.maximum(d, np.maximum.outer(core, core))
     total = 0.0
     for k, rows in enumerate(members):
