@@ -81,8 +81,7 @@ def choose_partition(
     n = len(P)
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} is not one of {RULES}")
-    given = isinstance(n_clusters, int | np.integer)
-    low, high = np.broadcast_to(n_clusters, 2).tolist() if given else n_clusters or (1, n)
+    low, high = (n_clusters, n_clusters) if isinstance(n_clusters, int) else n_clusters or (1, n)
     if not 1 <= low <= high or low > n:
         raise ValueError(f"n_clusters={n_clusters} cannot be had of {n} rows")
     if n == 1 or high == 1:
