@@ -51,7 +51,9 @@ PROTOCOL = __doc__.split("\n\n", 2)[2].strip()
 
 def judge_pairs(key: Row, weights: str) -> Row:
     X, y = draw(key["family"], key["seed"])
-    model = Asterism(weights=weights, device="cpu", random_state=0).fit(X)
+    # Draws of the prior are encoded tables already, which scaling would change.
+    scaling = "none" if key["family"] == PRIOR else "standard"
+    model = Asterism(scaling=scaling, weights=weights, device="cpu", random_state=0).fit(X)
     k_true = len(np.unique(y[y >= 0]))
     truth = y[model.context_indices_]
     known = truth >= 0
