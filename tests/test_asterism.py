@@ -83,7 +83,9 @@ def test_a_number_of_clusters_is_honoured_exactly(count):
 @pytest.mark.parametrize("limits", [(5, 6), [6, 9], (1, 2), (2, 2)])
 def test_a_range_is_honoured(limits):
     X, _ = blobs(120)
-    assert limits[0] <= Asterism(n_clusters=limits).fit(X).n_clusters_ <= limits[1]
+    model = Asterism(n_clusters=limits).fit(X)
+    assert limits[0] <= model.n_clusters_ <= limits[1]
+    assert model.k_posterior_[limits[0] : limits[1] + 1].sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("wrong", [0, (3, 2), (0, 2), (2,), (1, 2, 3), "many", 2.5, True])

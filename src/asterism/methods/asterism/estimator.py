@@ -93,7 +93,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         Cluster of each row, 0 the largest.
     n_clusters_ : int
     k_posterior_ : ndarray of shape (31,)
-        Probability of each number of clusters; the index is K.
+        Probability of each number of clusters, given what was asked; the index is K.
     probability_ : ndarray of shape (n_samples,)
         Probability of each row's cluster, the largest of ``predict_proba``.
     confidence_ : ndarray of shape (n_samples,)
@@ -290,7 +290,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             counts /= counts.sum()
             P = constrain_similarity(P, constraints)
         self.similarity_ = P.astype(np.float32)
-        self.k_posterior_ = np.concatenate([[0.0], counts])
+        self.k_posterior_ = np.concatenate([[0.0], self._within(counts)])
         self.context_labels_ = alike(self.context_rows_, self._partition(P, counts, constraints))
         if self._limits is not None and self.context_labels_.max() + 1 < self._limits[0]:
             warnings.warn(
@@ -299,6 +299,8 @@ class Asterism(InspectionMixin, AmortizedClusterer):
                 ConvergenceWarning,  # as scikit-learn's k-means has it
                 stacklevel=4,
             )
+        if self._limits is not None and self._limits[0] > 1:
+            P, counts = given_several(P, counts)[0], np.zeros(1)
         self.overall_confidence_ = expected_agreement(P, self.context_labels_, float(counts[0]))
         self.usual_gaps_ = median_gaps(self._reader.gaps, self.context_labels_)
         if others:
@@ -307,6 +309,14 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             # Distances are to references from now on, and so is what is usual.
             self.reference_gaps_ = reference_gaps(self.reference_rows_)
             self.usual_gaps_ = median_gaps(self.reference_gaps_, found.labels)
+
+    def _within(self, counts: np.ndarray) -> np.ndarray:
+        """Belief over K given the limits asked for, where it knows any number within them."""
+        if self._limits is None:
+            return counts
+        k = np.arange(1, len(counts) + 1)
+        inside = np.where((k >= self._limits[0]) & (k <= self._limits[1]), counts, 0.0)
+        return inside / inside.sum() if inside.sum() > 0 else counts
 
     def _partition(
         self, P: np.ndarray, counts: np.ndarray, constraints: Constraints | None = None
