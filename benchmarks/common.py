@@ -65,7 +65,7 @@ def write_results(
 ) -> None:
     """Write ``results/name.md`` and ``results/name.json``.
 
-    ``rows`` is one table, or several by heading. ``details`` stand in the JSON file only.
+    ``rows`` is one table, or several by heading. ``details`` stand in the JSON file only, one a line.
     """
     about = {
         "command": shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
@@ -80,10 +80,17 @@ def write_results(
     body.append("\n".join(f"- {what}: `{value}`" for what, value in about.items()))
     (RESULTS / f"{name}.md").write_text("\n\n".join(body) + "\n")
     content = {"title": title, **about, **({"tables": rows} if several else {"rows": list(rows)})}
-    if details is not None:
-        content["details"] = list(details)
-    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    (RESULTS / f"{name}.json").write_text(as_json(content, details))
     print("\n\n".join(body))
+
+
+def as_json(content: Row, details: Sequence[Row] | None = None) -> str:
+    """Indented, but for ``details``: as many lines as rows."""
+    text = json.dumps(content, indent=1)
+    if details is not None:
+        lines = ",\n  ".join(json.dumps(row) for row in details)
+        text = f'{text[:-2]},\n "details": [\n  {lines}\n ]\n}}'
+    return text + "\n"
 
 
 def hardware() -> str:
