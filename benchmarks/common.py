@@ -65,7 +65,7 @@ def write_results(
 ) -> None:
     """Write ``results/name.md`` and ``results/name.json``.
 
-    ``rows`` is one table, or several by heading. ``details`` stand in the JSON file only, one a line.
+    ``rows`` is one table, or several by heading. ``details`` stand in the JSON file only.
     """
     about = {
         "command": shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),

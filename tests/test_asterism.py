@@ -16,6 +16,7 @@ from asterism.exceptions import AsterismWarning, DataError
 from asterism.functional.affinities import assess, cluster_affinity, consensus, isolation
 from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.methods.asterism import estimator as module
+from asterism.methods.asterism import sampling
 from asterism.methods.asterism.knowledge import Knowledge
 
 
@@ -137,7 +138,7 @@ def test_rows_beyond_the_context_are_read_against_it():
 
 
 def test_a_large_table_goes_through_contexts_and_references(monkeypatch):
-    monkeypatch.setattr(module, "_DIRECT", 400)
+    monkeypatch.setattr(sampling, "POOL", 400)
     monkeypatch.setattr(module, "_REFERENCES", 200)
     X, y = blobs(1500)
     model = Asterism(context_size=100, random_state=0).fit(X)
@@ -152,7 +153,7 @@ def test_a_large_table_goes_through_contexts_and_references(monkeypatch):
 
 
 def test_a_large_table_keeps_number_links_classes_and_rare_clusters(monkeypatch):
-    monkeypatch.setattr(module, "_DIRECT", 400)
+    monkeypatch.setattr(sampling, "POOL", 400)
     monkeypatch.setattr(module, "_REFERENCES", 100)
     X, _ = blobs(1500)
     assert Asterism(30, context_size=100, random_state=0).fit(X).n_clusters_ == 30

@@ -16,7 +16,7 @@ from asterism.functional.contrasts import cluster_moments, numeric_contrasts
 from asterism.functional.decisions import expected_ari
 from asterism.functional.scaling import fit_common_scaling
 from asterism.functional.validity import expected_agreement, noise_apart
-from asterism.methods.asterism import inspection
+from asterism.methods.asterism import inspection, sampling
 from asterism.methods.asterism.inspection import InspectionMixin
 
 
@@ -171,7 +171,7 @@ def test_random_state_chooses_the_sample(reader):
 
 
 def test_a_pool_is_taken_of_huge_tables(reader, monkeypatch):
-    monkeypatch.setattr(inspection, "_POOL", 100)
+    monkeypatch.setattr(sampling, "POOL", 100)
     X, labels = blobs(n_each=100)
     scores = Inspected(context_size=40, scaling="none").score_partition(X, [labels, labels[::-1]])
     np.testing.assert_allclose(scores[0], scores[1], atol=0.2)

@@ -14,6 +14,7 @@ from scipy.special import log_softmax
 
 __all__ = [
     "by_decreasing_size",
+    "first_equal",
     "one_hot_log",
     "simplified_silhouette",
     "spherical_log_responsibilities",
@@ -39,6 +40,16 @@ def by_decreasing_size(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     position = np.full(int(names[-1]) + 2, -1, dtype=np.int64)  # the last entry serves -1
     position[order] = np.arange(len(order))
     return position[labels], order
+
+
+def first_equal(rows: np.ndarray) -> np.ndarray:
+    """For each row (N, D) the number of the first one equal to it, (N,).
+
+    >>> first_equal(np.array([[1.0], [2.0], [1.0]])).tolist()
+    [0, 1, 0]
+    """
+    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first[same.ravel()]
 
 
 def spherical_log_responsibilities(

@@ -40,6 +40,7 @@ from asterism.functional.decisions import (
 
 __all__ = [
     "Constraints",
+    "check_pairs",
     "choose_constrained",
     "constrain_similarity",
     "make_constraints",
@@ -93,7 +94,10 @@ def make_constraints(
     >>> make_constraints(5, labels=[0, -1, 0, 1, -1], must_link=[(3, 4)])
     Constraints(groups=array([0, 1, 0, 2, 2]), apart=array([[0, 2]]))
     """
-    together, apart = _pairs(must_link, n, "must_link"), _pairs(cannot_link, n, "cannot_link")
+    together, apart = (
+        check_pairs(must_link, n, "must_link"),
+        check_pairs(cannot_link, n, "cannot_link"),
+    )
     if labels is not None:
         known, classes = _known(labels, n)
         _, first, which = np.unique(classes, return_index=True, return_inverse=True)
@@ -114,8 +118,12 @@ def make_constraints(
     return Constraints(groups, np.unique(np.sort(groups[apart], axis=1), axis=0))
 
 
-def _pairs(pairs: ArrayLike | Iterable[tuple[int, int]], n: int, name: str) -> np.ndarray:
-    """Pairs of rows as an integer array (C, 2), checked."""
+def check_pairs(
+    pairs: ArrayLike | Iterable[tuple[int, int]] | None, n: int, name: str
+) -> np.ndarray:
+    """Pairs of rows, or none, as an integer array (C, 2), checked."""
+    if pairs is None:
+        pairs = ()
     array = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
     if array.size == 0:
         return np.zeros((0, 2), dtype=np.int64)

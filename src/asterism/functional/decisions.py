@@ -26,8 +26,6 @@ Bayesian Analysis 2009. Wade & Ghahramani, "Bayesian cluster analysis: point est
 balls", Bayesian Analysis 2018.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
@@ -66,13 +64,11 @@ def choose_partition(
     single_weight: float = SINGLE_WEIGHT,
     vi_weight: float = 0.25,
     n_refined: int = 3,
-    candidates: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
     """Partition (N,) of the largest expected score among refined cuts.
 
     ``n_clusters`` may be a number, which is honoured exactly, or a range (lowest, highest).
-    ``counts`` holds the probabilities of K = 1, 2, …; ``candidates`` are further partitions to
-    consider.
+    ``counts`` holds the probabilities of K = 1, 2, ….
 
     >>> P = np.kron(np.eye(2), np.full((3, 3), 0.9)) + 0.05
     >>> choose_partition(np.minimum(P, 1.0)).tolist()
@@ -105,8 +101,6 @@ def choose_partition(
         likely = np.argsort(-value, kind="stable")[: 2 * n_refined]
         counted = [counted[i] for i in likely] + ([1] if low == 1 else [])  # type: ignore[assignment]
     cuts = [cut_tree(tree, k) for k in counted]
-    given = [np.unique(labels, return_inverse=True)[1] for labels in candidates]
-    cuts += [labels for labels in given if low <= labels.max() + 1 <= high]
     best = sorted(cuts, key=score, reverse=True)[:n_refined]
     refined = [refine_partition(P, labels, low) for labels in best]
     return max([*best, *refined], key=score)

@@ -36,17 +36,16 @@ from asterism.functional.affinities import (
     isolation,
     median_gaps,
 )
-from asterism.functional.assignments import by_decreasing_size
+from asterism.functional.assignments import by_decreasing_size, first_equal
 from asterism.functional.constraints import (
     Constraints,
     choose_constrained,
     constrain_similarity,
 )
-from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.functional.decisions import RULES, choose_partition, given_several
 from asterism.functional.nearest import nearest_rows, reference_gaps
-from asterism.functional.scaling import fit_common_scaling
 from asterism.functional.validity import expected_agreement
+from asterism.methods.asterism import sampling
 from asterism.methods.asterism.inspection import InspectionMixin
 from asterism.methods.asterism.knowledge import Knowledge
 from asterism.nn.pairwise import PairNetwork, relate
@@ -58,9 +57,8 @@ __all__ = ["Asterism"]
 
 Self = TypeVar("Self", bound="Asterism")
 
-_DIRECT = 20_000  # most rows that are all read by the network
 _REFERENCES = 4096
-_CONTEXTS = 3  # read of a table of more rows
+_CONTEXTS = 3  # of a table too large for all of its rows to be read
 _NO_GAP = 1e-30
 
 
@@ -248,30 +246,27 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             del twin._reader  # thousands of them would fill the memory; made anew when asked
 
     def _choose(self, X: np.ndarray, seed: int) -> list[np.ndarray]:
-        """Choose scaling, contexts and references; the rows of every context are returned."""
+        """Choose coordinates, contexts and references; the rows of every context are returned."""
         chance = np.random.RandomState(seed)
-        known = np.zeros(0, dtype=np.int64)
+        known = None
         if len(X) > self.context_size:
             known = self._known.rows(self.context_size // 2, chance)
-        self.offset_, self.factor_ = fit_common_scaling(X, self.scaling)
-        large = len(X) > _DIRECT
-        pool = np.arange(len(X))
-        if large:
-            pool = np.union1d(chance.choice(len(X), _DIRECT, replace=False), known)
-        scaled = self._scaled(X[pool])
-        fixed = np.searchsorted(pool, known)
-        chosen = [
-            choose_context(scaled, self.context_size, chance.randint(2**31 - 1), fixed)
-            for _ in range(_CONTEXTS if large else 1)
-        ]
-        self.context_indices_ = pool[chosen[0]]
-        first = scaled[chosen[0]]
-        self.axes_ = spanned_axes(first) if first.shape[1] > len(first) else None
+        large = len(X) > sampling.POOL
+        sample = sampling.draw_sample(
+            X,
+            self.scaling,
+            self.context_size,
+            chance,
+            n_contexts=_CONTEXTS if large else 1,
+            known=known,
+        )
+        self.offset_, self.factor_, self.axes_ = sample.coordinates
+        self.context_indices_ = sample.indices
         if large:
             # The context is among the references, so that what was decided there holds.
-            references = chance.choice(len(pool), _REFERENCES, replace=False)
-            self.reference_rows_ = scaled[np.union1d(references, chosen[0])]
-        contexts = [self._turned(scaled[rows]) for rows in chosen]
+            references = chance.choice(len(sample.pool), _REFERENCES, replace=False)
+            self.reference_rows_ = sample.scaled[np.union1d(references, sample.chosen[0])]
+        contexts = sample.contexts
         self.context_rows_ = contexts[0]
         return contexts
 
@@ -282,7 +277,8 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         if others:
             P = consensus(P, [self._advice(reader) for reader in others])
         counts = np.mean([reader.counts for reader in readers], axis=0)
-        constraints = self._known.constraints(self.context_indices_, equal_rows(self.context_rows_))
+        heads = first_equal(self.context_rows_)
+        constraints = self._known.constraints(self.context_indices_, heads)
         if constraints is not None:  # one cluster, and too few, are ruled out before all else
             P, _ = given_several(P, counts)
             counts = np.where(np.arange(1, len(counts) + 1) < self._known.least, 1e-9, counts)
@@ -291,7 +287,9 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             P = constrain_similarity(P, constraints)
         self.similarity_ = P.astype(np.float32)
         self.k_posterior_ = np.concatenate([[0.0], self._within(counts)])
-        self.context_labels_ = alike(self.context_rows_, self._partition(P, counts, constraints))
+        # No rule for new rows could part equal ones.
+        labels = self._partition(P, counts, constraints)[heads]
+        self.context_labels_ = np.unique(labels, return_inverse=True)[1]
         if self._limits is not None and self.context_labels_.max() + 1 < self._limits[0]:
             warnings.warn(
                 f"n_clusters={self.n_clusters}, but only {self.context_labels_.max() + 1} distinct "
@@ -304,7 +302,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         self.overall_confidence_ = expected_agreement(P, self.context_labels_, float(counts[0]))
         self.usual_gaps_ = median_gaps(self._reader.gaps, self.context_labels_)
         if others:
-            found = self._assess(self._reader.read(self._turned(self.reference_rows_)))
+            found = self._assess(self._reader.read(self._coordinates.turn(self.reference_rows_)))
             self.reference_membership_, self.reference_confidence_, _ = found
             # Distances are to references from now on, and so is what is usual.
             self.reference_gaps_ = reference_gaps(self.reference_rows_)
@@ -365,7 +363,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
 
     def _look(self, X: np.ndarray) -> Assessment:
         """Assess rows: by the network, or by the nearest reference of a large table."""
-        rows = self._scaled(X)
+        rows = self._coordinates.scale(X)
         if hasattr(self, "reference_rows_"):
             nearest, distance = nearest_rows(rows, self.reference_rows_)
             gaps = np.maximum(np.log(np.maximum(distance, _NO_GAP)), self.reference_gaps_[nearest])
@@ -374,7 +372,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             return Assessment(
                 membership, self.reference_confidence_[nearest], isolation(gaps, usual)
             )
-        return self._assess(self._own_reader().read(self._turned(rows)))
+        return self._assess(self._own_reader().read(self._coordinates.turn(rows)))
 
     def _assess(self, reading: RowReading) -> Assessment:
         return assess(*reading, self.context_labels_, self.usual_gaps_)
@@ -387,11 +385,9 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             (self._reader,) = ContextReader.read_many(network, [self.context_rows_])
         return self._reader
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        return ((X - self.offset_) * self.factor_).astype(np.float32)
-
-    def _turned(self, scaled: np.ndarray) -> np.ndarray:
-        return scaled if self.axes_ is None else turn(scaled, self.axes_)
+    @property
+    def _coordinates(self) -> sampling.Coordinates:
+        return sampling.Coordinates(self.offset_, self.factor_, self.axes_)
 
     @property
     def _network(self) -> Any:
@@ -408,19 +404,3 @@ class Asterism(InspectionMixin, AmortizedClusterer):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the context as read: it is large, and made anew in a moment."""
         return {name: value for name, value in super().__getstate__().items() if name != "_reader"}
-
-
-def alike(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Labels in which equal rows are together, as no rule for new rows could part them."""
-    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(rows):
-        return labels
-    return np.unique(labels[first][same.ravel()], return_inverse=True)[1]
-
-
-def equal_rows(rows: np.ndarray) -> np.ndarray:
-    """Pairs (M, 2) of equal rows: every later one with the first."""
-    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    heads = first[same.ravel()]
-    later = np.flatnonzero(heads != np.arange(len(rows)))
-    return np.column_stack([heads[later], later])

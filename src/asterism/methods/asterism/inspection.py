@@ -19,11 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from asterism._validation import check_parameters, draw_seed, read_rows
 from asterism.exceptions import DataError
 from asterism.functional.affinities import cluster_affinity
-from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.functional.contrasts import Moments, cluster_moments, numeric_contrasts
 from asterism.functional.samples import sample_partitions
-from asterism.functional.scaling import fit_common_scaling
 from asterism.functional.validity import expected_agreement, noise_apart
+from asterism.methods.asterism import sampling
 from asterism.methods.asterism.explanation import ClusterExplanation, Explanation
 from asterism.metrics._checks import as_labels, encode, is_noise
 from asterism.nn.reading import ContextReader
@@ -31,7 +30,6 @@ from asterism.nn.reading import ContextReader
 __all__ = ["InspectionMixin"]
 
 _PROTOTYPES = 3
-_POOL = 20_000  # rows of a larger table from which the context is chosen
 
 
 class InspectionMixin:
@@ -115,17 +113,9 @@ class InspectionMixin:
         # None is a seed of its own and a generator is copied: scores of two calls are comparable.
         state = 0 if self.random_state is None else deepcopy(self.random_state)
         chance = np.random.RandomState(draw_seed(state))
-        pool = np.arange(len(X))
-        if len(X) > _POOL:
-            pool = np.sort(chance.choice(len(X), _POOL, replace=False))
-        offset, factor = fit_common_scaling(X, self.scaling)
-        scaled = ((X[pool] - offset) * factor).astype(np.float32)
-        chosen = choose_context(scaled, self.context_size, chance.randint(2**31 - 1))
-        rows = scaled[chosen]
-        if rows.shape[1] > len(rows):
-            rows = turn(rows, spanned_axes(rows))
-        (reader,) = ContextReader.read_many(self._on_device(), [rows])
-        return pool[chosen], reader
+        sample = sampling.draw_sample(X, self.scaling, self.context_size, chance)
+        (reader,) = ContextReader.read_many(self._on_device(), sample.contexts)
+        return sample.indices, reader
 
     # --- what clusters are like ---------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, DataError
-from asterism.functional.constraints import Constraints, make_constraints
+from asterism.functional.constraints import Constraints, check_pairs, make_constraints
 
 __all__ = ["Knowledge"]
 
@@ -30,13 +30,8 @@ class Knowledge(NamedTuple):
         cls, n: int, y: Any = None, must_link: Any = None, cannot_link: Any = None
     ) -> "Knowledge":
         """Knowledge from what ``fit`` was given."""
-        knowledge = cls(
-            _classes(n, y), _pairs(must_link, "must_link"), _pairs(cannot_link, "cannot_link")
-        )
-        for pairs, name in zip(knowledge[1:3], ("must_link", "cannot_link"), strict=True):
-            if pairs.size and not 0 <= pairs.min() <= pairs.max() < n:
-                wrong = int(pairs.min()) if pairs.min() < 0 else int(pairs.max())
-                raise DataError(f"{name} names row {wrong}, but rows are numbered 0 to {n - 1}")
+        must_link = check_pairs(must_link, n, "must_link")
+        knowledge = cls(_classes(n, y), must_link, check_pairs(cannot_link, n, "cannot_link"))
         knowledge.constraints(np.arange(n))  # refuses contradictions, in the user's row numbers
         return knowledge
 
@@ -72,15 +67,17 @@ class Knowledge(NamedTuple):
         found = int(self.classes.max(initial=-1)) + 1 if self.exclusive else 1
         return max(1, found, 2 if len(self.cannot_link) else 1)
 
-    def constraints(self, rows: np.ndarray, equal: np.ndarray | None = None) -> Constraints | None:
+    def constraints(self, rows: np.ndarray, heads: np.ndarray | None = None) -> Constraints | None:
         """Constraints on some rows, numbered by their place.
 
-        Pairs of ``equal`` rows belong together, which counts only where something else is known.
+        ``heads`` names for each of them the first equal one, with which it belongs together; that
+        counts only where something else is known.
         """
         place = np.full(len(self.classes), -1)
         place[rows] = np.arange(len(rows))
         classes, must_link = self.classes[rows], place[self.must_link]
-        if equal is not None and ((classes >= 0).any() or len(must_link) + len(self.cannot_link)):
+        if heads is not None and ((classes >= 0).any() or len(must_link) + len(self.cannot_link)):
+            equal = np.column_stack([heads, np.arange(len(rows))])
             must_link = np.concatenate([must_link, equal])
         if not self.exclusive:
             known = np.flatnonzero(classes >= 0)
@@ -122,17 +119,3 @@ def _classes(n: int, y: Any) -> np.ndarray:
     classes = np.full(n, -1)
     classes[known] = codes
     return classes
-
-
-def _pairs(pairs: Any, name: str) -> np.ndarray:
-    if pairs is None:
-        return np.zeros((0, 2), dtype=np.int64)
-    array = np.asarray(pairs)
-    if array.size == 0:
-        return np.zeros((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise DataError(
-            f"{name} must list pairs of row numbers, (n_pairs, 2), got shape {array.shape} of "
-            f"{array.dtype}"
-        )
-    return array.astype(np.int64)

@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from asterism._validation import at_least
 from asterism.base import Clusterer
-from asterism.functional.assignments import one_hot_log
+from asterism.functional.assignments import first_equal, one_hot_log
 
 __all__ = ["NearestRowClusterer"]
 
@@ -39,10 +39,7 @@ class NearestRowClusterer(Clusterer):
         self.context_rows_ = X[rows]
         labels = self._partition(self.context_rows_, seed).astype(np.int64)
         # A method may part equal rows, which no rule for new rows can: the first one decides.
-        _, first, same = np.unique(
-            self.context_rows_, axis=0, return_index=True, return_inverse=True
-        )
-        self.context_labels_ = labels[first][same.ravel()]
+        self.context_labels_ = labels[first_equal(self.context_rows_)]
 
     def _fitted_labels(self, X: np.ndarray) -> np.ndarray:
         if len(X) == len(self.context_rows_):
