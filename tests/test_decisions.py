@@ -11,6 +11,7 @@ from asterism.functional.decisions import (
     expected_ari,
     expected_vi,
     refine_partition,
+    restrict_counts,
     similarity_tree,
     tree_scores,
 )
@@ -79,6 +80,16 @@ def test_scores_along_the_tree_are_those_of_its_cuts():
     tree = similarity_tree(P)
     expected = [expected_ari(P, cut_tree(tree, k)) for k in range(1, 26)]
     np.testing.assert_allclose(tree_scores(tree, P), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("limits", [(1,), (2,), (3, 5), (6, 6), (7, 9), (40,)])
+def test_belief_is_restricted_to_limits_and_never_lost(limits):
+    counts = np.array([0.5, 0.3, 0.2, 0.0, 0.0, 0.0])
+    belief = restrict_counts(counts, *limits)
+    assert belief.sum() == pytest.approx(1)
+    low, high = limits[0], limits[-1] if len(limits) == 2 else 6
+    outside = [k for k in range(1, 7) if not min(low, 6) <= k <= high]
+    assert all(belief[k - 1] == 0 for k in outside)
 
 
 def test_refinement_mends_misplaced_rows():

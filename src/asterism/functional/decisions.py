@@ -40,6 +40,7 @@ __all__ = [
     "expected_vi",
     "given_several",
     "refine_partition",
+    "restrict_counts",
     "similarity_tree",
     "tree_scores",
 ]
@@ -122,6 +123,21 @@ def count_bonus(counts: np.ndarray | None, k: int) -> float:
         return 0.0
     believed = counts[min(k, len(counts)) - 1] / max(float(counts[1:].max()), 1e-300)
     return float(np.log(max(believed, 1e-4)))
+
+
+def restrict_counts(counts: np.ndarray, low: int, high: int | None = None) -> np.ndarray:
+    """Belief over K = 1, 2, … given that it is at least ``low`` and at most ``high``.
+
+    The last number stands for all larger ones too, and so for limits beyond it.
+
+    >>> restrict_counts(np.array([0.5, 0.2, 0.2, 0.1]), 2, 3).tolist()
+    [0.0, 0.5, 0.5, 0.0]
+    """
+    last = len(counts)
+    inside = np.zeros(last)
+    within = slice(min(low, last) - 1, min(high or last, last))
+    inside[within] = np.maximum(counts[within], 1e-300)
+    return inside / inside.sum()
 
 
 def expected_ari(P: np.ndarray, labels: np.ndarray) -> float:

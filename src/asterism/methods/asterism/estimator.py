@@ -42,7 +42,12 @@ from asterism.functional.constraints import (
     choose_constrained,
     constrain_similarity,
 )
-from asterism.functional.decisions import RULES, choose_partition, given_several
+from asterism.functional.decisions import (
+    RULES,
+    choose_partition,
+    given_several,
+    restrict_counts,
+)
 from asterism.functional.nearest import nearest_rows, reference_gaps
 from asterism.functional.validity import expected_agreement
 from asterism.methods.asterism import sampling
@@ -91,7 +96,8 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         Cluster of each row, 0 the largest.
     n_clusters_ : int
     k_posterior_ : ndarray of shape (31,)
-        Probability of each number of clusters, given what was asked; the index is K.
+        Probability of each number of clusters, given what was asked; the index is K, and the last
+        stands for all from 30 on.
     probability_ : ndarray of shape (n_samples,)
         Probability of each row's cluster, the largest of ``predict_proba``.
     confidence_ : ndarray of shape (n_samples,)
@@ -281,12 +287,10 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         constraints = self._known.constraints(self.context_indices_, heads)
         if constraints is not None:  # one cluster, and too few, are ruled out before all else
             P, _ = given_several(P, counts)
-            counts = np.where(np.arange(1, len(counts) + 1) < self._known.least, 1e-9, counts)
-            counts[0] = 0.0
-            counts /= counts.sum()
+            counts = restrict_counts(counts, max(2, self._known.least))
             P = constrain_similarity(P, constraints)
         self.similarity_ = P.astype(np.float32)
-        self.k_posterior_ = np.concatenate([[0.0], self._within(counts)])
+        self.k_posterior_ = np.append(0.0, restrict_counts(counts, *(self._limits or (1,))))
         # No rule for new rows could part equal ones.
         labels = self._partition(P, counts, constraints)[heads]
         self.context_labels_ = np.unique(labels, return_inverse=True)[1]
@@ -308,14 +312,6 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             self.reference_gaps_ = reference_gaps(self.reference_rows_)
             self.usual_gaps_ = median_gaps(self.reference_gaps_, found.labels)
 
-    def _within(self, counts: np.ndarray) -> np.ndarray:
-        """Belief over K given the limits asked for, where it knows any number within them."""
-        if self._limits is None:
-            return counts
-        k = np.arange(1, len(counts) + 1)
-        inside = np.where((k >= self._limits[0]) & (k <= self._limits[1]), counts, 0.0)
-        return inside / inside.sum() if inside.sum() > 0 else counts
-
     def _partition(
         self, P: np.ndarray, counts: np.ndarray, constraints: Constraints | None = None
     ) -> np.ndarray:
@@ -332,7 +328,6 @@ class Asterism(InspectionMixin, AmortizedClusterer):
     def _settle(self, X: np.ndarray) -> None:
         labels = np.empty(len(X), dtype=np.int64)
         self.probability_, self.confidence_, self.outlier_score_ = np.empty((3, len(X)))
-
         of_class = self._known.clusters(self.context_indices_, self.context_labels_)
 
         def note(rows: np.ndarray, found: Assessment) -> None:
