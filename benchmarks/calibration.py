@@ -19,7 +19,6 @@ Partition  ``overall_confidence_``, the expected ARI, against the ARI reached, o
 Nothing was chosen by these numbers.
 """
 
-import argparse
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -27,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from common import ROOT, Row, cached_rows, markdown_tables, write_results
+from common import ROOT, Row, cached_rows, markdown_tables, network_options, write_results
 from families import FAMILIES, PRIOR, draw
 from scipy.stats import pearsonr, spearmanr
-from suite_data import load_suite, part_of, prepared
+from suite_data import load_suite, part_of, prepared, quick
 from suites import network_identity
 from threadpoolctl import threadpool_limits
 
@@ -201,16 +200,8 @@ def draw_pictures(groups: dict[str, list[Row]], real: Sequence[Row], folder: Pat
     draw_panels(folder / "calibration_confidence.png", aris, N_BINS // 2, "ARI")
 
 
-def quick(suite: str, name: str) -> bool:
-    """Whether a smoke test looks at a data set; at none that is to be reported."""
-    return f"{suite}/{name}" in QUICK_NAMES and part_of(suite, name) == "tuning"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few data sets; nothing is written")
-    parser.add_argument("--weights", default="default", help="a name or a file")
-    asked = parser.parse_args()
+    asked = network_options(__doc__)
     identity = network_identity(asked.weights)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -220,7 +211,7 @@ def main() -> None:
         {"suite": suite, "set": name} | identity
         for suite in REAL_SUITES
         for name in load_suite(suite).names
-        if not asked.quick or quick(suite, name)
+        if not asked.quick or quick(suite, name, QUICK_NAMES)
     ]
     with threadpool_limits(1):
         rows = cached_rows("calibration", drawn, partial(judge_pairs, weights=asked.weights))

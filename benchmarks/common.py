@@ -6,6 +6,7 @@ repository) and not computed again. ``write_results`` puts a table, or several b
 and hardware.
 """
 
+import argparse
 import json
 import platform
 import shlex
@@ -47,6 +48,14 @@ def markdown_table(rows: Sequence[Row]) -> str:
     head = list(rows[0])
     lines = [head, ["---"] * len(head), *([str(row[name]) for name in head] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def network_options(description: str) -> argparse.Namespace:
+    """Options of a benchmark of the default network: a smoke test, other weights."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few fits; nothing is written")
+    parser.add_argument("--weights", default="default", help="a name or a file")
+    return parser.parse_args()
 
 
 def markdown_tables(tables: Mapping[str, Sequence[Row]]) -> str:

@@ -17,7 +17,6 @@ Means     batteries of the clustering suite weigh the same. Parts as in ``suites
 Basu, Banerjee & Mooney, "Semi-supervised clustering by seeding", ICML 2002.
 """
 
-import argparse
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,10 +24,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import torch
-from common import Row, cached_rows, markdown_tables, write_results
+from common import Row, cached_rows, markdown_tables, network_options, write_results
 from sklearn.cluster import KMeans
 from sklearn.neighbors import KNeighborsClassifier
-from suite_data import digest, load_suite, part_of, prepared
+from suite_data import digest, load_suite, part_of, prepared, quick
 from suite_tables import WITH_BATTERIES, balanced_mean
 from suites import network_identity
 from threadpoolctl import threadpool_limits
@@ -151,16 +150,8 @@ def label_tables(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return tables
 
 
-def quick(suite: str, name: str) -> bool:
-    """Whether a smoke test looks at a data set; at none that is to be reported."""
-    return f"{suite}/{name}" in QUICK_NAMES and part_of(suite, name) == "tuning"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few data sets; nothing is written")
-    parser.add_argument("--weights", default="default", help="a name or a file")
-    asked = parser.parse_args()
+    asked = network_options(__doc__)
     identity = network_identity(asked.weights)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -169,7 +160,7 @@ def main() -> None:
         | (identity if method == OURS else {})
         for suite in SUITES
         for name in load_suite(suite).names
-        if (quick(suite, name) if asked.quick else chosen(suite, name))
+        if (quick(suite, name, QUICK_NAMES) if asked.quick else chosen(suite, name))
         for n_labels in LABELS
         for seed in SEEDS[: 1 if asked.quick else None]
         for method in METHODS

@@ -21,7 +21,6 @@ Nothing was chosen by these numbers, but a fault was found by them: on seeds 0, 
 scaled what the table's encoder had scaled, which was then mended.
 """
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from common import Row, cached_rows, markdown_tables, write_results
+from common import Row, cached_rows, markdown_tables, network_options, write_results
 from suites import network_identity
 from threadpoolctl import threadpool_limits
 
@@ -212,10 +211,7 @@ def table_code() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one seed; nothing is written")
-    parser.add_argument("--weights", default="default", help="a name or a file")
-    asked = parser.parse_args()
+    asked = network_options(__doc__)
     identity, tables_by = network_identity(asked.weights), table_code()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")

@@ -10,7 +10,7 @@ the data of scikit-learn's comparison of clustering algorithms, and the data wit
 drawn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 
@@ -28,7 +28,7 @@ from asterism.datasets import (
     toy_names,
 )
 
-__all__ = ["SUITES", "load_suite", "part_of", "prepared"]
+__all__ = ["SUITES", "load_suite", "part_of", "prepared", "quick"]
 
 MAX_ROWS = 1000
 
@@ -41,6 +41,11 @@ def part_of(suite: str, name: str) -> str:
     """Tuning or reported, by the hash of suite, battery and name."""
     battery = name.partition("/")[0] if "/" in name else suite
     return "tuning" if digest(f"{suite}/{battery}", name) % 2 == 0 else "reported"
+
+
+def quick(suite: str, name: str, names: Sequence[str]) -> bool:
+    """Whether a smoke test looks at a data set; at none that is to be reported."""
+    return f"{suite}/{name}" in names and part_of(suite, name) == "tuning"
 
 
 def sklearn_toy(name: str) -> Dataset:

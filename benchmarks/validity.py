@@ -18,7 +18,6 @@ Means       batteries of the clustering suite weigh the same, and as much as ano
 Moulavi, Jaskowiak, Campello, Zimek & Sander, "Density-based clustering validation", SDM 2014.
 """
 
-import argparse
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,7 +25,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import torch
-from common import Row, cached_rows, markdown_tables, write_results
+from common import Row, cached_rows, markdown_tables, network_options, write_results
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans, SpectralClustering
@@ -37,7 +36,7 @@ from sklearn.metrics import (
     silhouette_score,
 )
 from sklearn.mixture import GaussianMixture
-from suite_data import digest, load_suite, part_of, prepared
+from suite_data import digest, load_suite, part_of, prepared, quick
 from suite_tables import WITH_BATTERIES, balanced_mean
 from suites import network_identity
 from threadpoolctl import threadpool_limits
@@ -203,16 +202,8 @@ def validity_tables(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return tables
 
 
-def quick(suite: str, name: str) -> bool:
-    """Whether a smoke test looks at a data set; at none that is to be reported."""
-    return f"{suite}/{name}" in QUICK_NAMES and part_of(suite, name) == "tuning"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few data sets; nothing is written")
-    parser.add_argument("--weights", default="default", help="a name or a file")
-    asked = parser.parse_args()
+    asked = network_options(__doc__)
     identity = network_identity(asked.weights)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -220,7 +211,8 @@ def main() -> None:
         {"suite": suite, "set": name} | identity
         for suite in SUITES
         for name in load_suite(suite).names
-        if (not asked.quick or quick(suite, name)) and load_suite(suite)[name].n_classes > 1
+        if (not asked.quick or quick(suite, name, QUICK_NAMES))
+        and load_suite(suite)[name].n_classes > 1
     ]
     with threadpool_limits(1):
         rows = cached_rows("validity", keys, partial(choose, weights=asked.weights))

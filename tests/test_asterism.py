@@ -265,6 +265,8 @@ def test_unknown_may_be_missing_and_classes_may_be_words():
         assert (Knowledge.of(3, np.array([0.5, 1.5, 2.0])).classes == -1).all()
     with pytest.raises(DataError, match="600 classes"):
         Knowledge.of(600, np.arange(600))
+    knowledge = Knowledge.of(3, np.array(["x", "y", "x"]))
+    np.testing.assert_array_equal(knowledge.classes, [0, 1, 0])
     knowledge = Knowledge.of(3, [np.nan, 2.0, -1.0])
     np.testing.assert_array_equal(knowledge.classes, [-1, 0, -1])
 

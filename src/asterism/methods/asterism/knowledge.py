@@ -8,6 +8,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from asterism.exceptions import AsterismWarning, DataError
 from asterism.functional.constraints import Constraints, check_pairs, make_constraints
@@ -104,16 +105,15 @@ def _classes(n: int, y: Any) -> np.ndarray:
         y = y[:, 0]
     if y.shape != (n,):
         raise DataError(f"y has shape {y.shape}, X has {n} rows: give one class a row, -1 unknown")
-    entries = y.astype(object)
-    known = np.array([not (entry is None or entry != entry or entry == -1) for entry in entries])
-    if any(isinstance(entry, float | np.floating) and entry % 1 for entry in entries[known]):
+    if y.dtype.kind == "f" and (y[np.isfinite(y)] % 1).any():
         warnings.warn(
             "y holds fractions, so it is taken for a measurement and ignored: give classes",
             AsterismWarning,
             stacklevel=6,
         )
         return np.full(n, -1)
-    names, codes = np.unique(entries[known].astype(str), return_inverse=True)
+    known = (y != -1) & ~pd.isna(y)
+    names, codes = np.unique(y[known].astype(str), return_inverse=True)
     if len(names) > MOST_CLASSES:
         raise DataError(f"y holds {len(names)} classes: give at most {MOST_CLASSES}, -1 unknown")
     classes = np.full(n, -1)
