@@ -62,6 +62,23 @@ def test_what_fit_leaves(fitted):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+def test_classical_partitions_may_stand_for_election(monkeypatch):
+    X, y = blobs()
+    seen = []
+    chosen = module.choose_partition
+
+    def spy(*arguments, candidates, **options):
+        seen.append(len(candidates))
+        return chosen(*arguments, candidates=candidates, **options)
+
+    monkeypatch.setattr(module, "choose_partition", spy)
+    model = Asterism(candidates="classical", random_state=0).fit(X)
+    Asterism(random_state=0).fit(X)
+    assert seen[0] > 10
+    assert seen[1] == 0
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
 def test_a_stray_row_is_the_outlier():
     X, _ = blobs()
     X = np.vstack([X, [[60.0, -60.0, 60.0]]])

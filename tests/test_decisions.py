@@ -1,7 +1,5 @@
 """Partitions chosen from pair probabilities."""
 
-import itertools
-
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score, mutual_info_score
@@ -63,16 +61,34 @@ def test_a_number_of_clusters_is_honoured_exactly(count):
     assert low <= len(np.unique(ranged)) <= high
 
 
-def test_the_choice_is_near_the_best_of_all_partitions():
-    def partitions(n):
-        for labels in itertools.product(range(n), repeat=n):
-            if all(label <= max(labels[:i], default=-1) + 1 for i, label in enumerate(labels)):
-                yield np.array(labels)
+def partitions(n):
+    """All of them, clusters numbered by first appearance."""
+    found = [[0]]
+    for _ in range(n - 1):
+        found = [[*labels, k] for labels in found for k in range(max(labels) + 2)]
+    return [np.array(labels) for labels in found]
 
+
+def test_the_choice_is_near_the_best_of_all_partitions():
     for seed in range(5):
         P = blurred([0, 0, 0, 1, 1, 2], sure=0.7, seed=seed)
         best = max(expected_ari(P, labels) for labels in partitions(6))
         assert expected_ari(P, choose_partition(P)) == pytest.approx(best, abs=0.02)
+
+
+def test_other_candidates_count_if_they_score_better_and_have_a_wanted_number():
+    better = 0
+    for seed in range(20):
+        noise = np.random.default_rng(seed).uniform(0.2, 0.8, (7, 7))
+        P = (noise + noise.T) / 2  # no structure: the tree leads astray
+        np.fill_diagonal(P, 1)
+        best = max(partitions(7), key=lambda labels: expected_ari(P, labels))
+        alone = choose_partition(P, n_refined=1)
+        told = choose_partition(P, n_refined=1, candidates=[7 * best, np.arange(7)])
+        assert expected_ari(P, told) == pytest.approx(expected_ari(P, best))
+        better += expected_ari(P, told) > expected_ari(P, alone) + 1e-9
+    assert better
+    assert len(np.unique(choose_partition(P, 6, candidates=[best]))) == 6
 
 
 def test_scores_along_the_tree_are_those_of_its_cuts():

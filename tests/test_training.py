@@ -19,6 +19,7 @@ from asterism.nn.set_transformer import SetTransformer
 from asterism.priors import GaussianMixturePrior
 from asterism.training import ArraySource, PriorSource, TrainingPlan, derive_seed, train
 from asterism.training.history import History, read_history
+from asterism.training.optim import make_optimizer
 
 SCRIPT = Path(__file__).parent / "training_script.py"
 
@@ -69,6 +70,27 @@ def test_same_seed_gives_the_same_weights_and_leaves_the_global_generator_alone(
     assert torch.equal(before, torch.get_rng_state())
 
 
+def test_muon_moves_matrices_by_all_their_directions_alike_and_vectors_by_adam():
+    torch.manual_seed(0)
+    layer, alone = nn.Linear(16, 12), nn.Linear(3, 2)
+    before = layer.weight.detach().clone()
+    gradient = torch.randn(12, 1) @ torch.randn(1, 16) + 0.01 * torch.randn(12, 16)
+    layer.weight.grad, layer.bias.grad = gradient, torch.ones(12)
+    optimizer = make_optimizer("muon", [*layer.parameters(), *alone.parameters()], 0.1, 0.0)
+    assert {type(part).__name__ for part in optimizer.parts} == {"Muon", "AdamW"}
+    optimizer.step()
+    sizes = torch.linalg.svdvals(before - layer.weight.detach())
+    shrink = torch.linalg.svdvals(gradient)
+    assert shrink[0] > 100 * shrink[-1]
+    assert sizes[0] < 10 * sizes[-1]
+    torch.testing.assert_close(optimizer.param_groups[1]["params"][0], layer.bias)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+    still = layer.weight.detach().clone()
+    optimizer.step()
+    assert torch.equal(still, layer.weight)
+
+
 def test_background_workers_change_nothing():
     prior = GaussianMixturePrior(n_points=(10, 20))
     results = []
@@ -91,9 +113,12 @@ def test_a_source_is_a_function_of_its_index():
     assert derive_seed(1, 2) != derive_seed(2, 1)
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("ema", [None, 0.9])
-def test_interrupted_in_process_run_resumes_bit_for_bit(tmp_path, ema):
-    plan = TrainingPlan(steps=30, schedule="cosine", ema=ema, clip=1.0, log_every=7)
+def test_interrupted_in_process_run_resumes_bit_for_bit(tmp_path, ema, optimizer):
+    plan = TrainingPlan(
+        steps=30, schedule="cosine", optimizer=optimizer, ema=ema, clip=1.0, log_every=7
+    )
     whole = fresh()
     expected = train(whole, rows(), plan, seed=2)
 

@@ -58,7 +58,7 @@ def train(
     warmup: Annotated[float, typer.Option(min=0, max=1, help="Fraction of the run.")] = 0.02,
     clip: Annotated[float | None, typer.Option(help="Largest gradient norm.")] = 10.0,
     ema: Annotated[float | None, typer.Option(help="Decay of the weights' average.")] = 0.999,
-    optimizer: Annotated[str, typer.Option(help="adam or adamw.")] = "adam",
+    optimizer: Annotated[str, typer.Option(help="adam, adamw or muon.")] = "adam",
     weight_decay: Annotated[float, typer.Option(min=0, help="Of the optimiser.")] = 0.0,
     max_seconds: Annotated[float | None, typer.Option(help="Let wall time drive the run.")] = None,
     start: Annotated[

@@ -17,7 +17,8 @@ Given a belief over the number of clusters too, a partition into K clusters gain
 where P' is what P says if there is more than one. The weight w < 1 makes up for tables without any
 cluster being commoner among the training data than among those that people want clustered.
 
-Candidates are the cuts of the average-linkage tree of 1 − P; the best are refined by moving rows.
+Candidates are the cuts of the average-linkage tree of 1 − P, and any others one has, as those of
+classical algorithms; the best are refined by moving rows.
 For the expected ARI, a ratio, a move is judged by Dinkelbach's device: with λ its present value, a
 pair within a cluster is worth p_ij − θ, θ = S_p/M + λ (½ − S_p/M).
 
@@ -25,6 +26,8 @@ Fritsch & Ickstadt, "Improved criteria for clustering based on the posterior sim
 Bayesian Analysis 2009. Wade & Ghahramani, "Bayesian cluster analysis: point estimation and credible
 balls", Bayesian Analysis 2018.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
@@ -65,8 +68,9 @@ def choose_partition(
     single_weight: float = SINGLE_WEIGHT,
     vi_weight: float = 0.25,
     n_refined: int = 3,
+    candidates: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
-    """Partition (N,) of the largest expected score among refined cuts.
+    """Partition (N,) of the largest expected score among refined cuts and ``candidates``.
 
     ``n_clusters`` may be a number, which is honoured exactly, or a range (lowest, highest).
     ``counts`` holds the probabilities of K = 1, 2, ….
@@ -102,6 +106,8 @@ def choose_partition(
         likely = np.argsort(-value, kind="stable")[: 2 * n_refined]
         counted = [counted[i] for i in likely] + ([1] if low == 1 else [])  # type: ignore[assignment]
     cuts = [cut_tree(tree, k) for k in counted]
+    others = [np.unique(labels, return_inverse=True)[1] for labels in candidates]
+    cuts += [labels for labels in others if low <= labels.max() + 1 <= high]
     best = sorted(cuts, key=score, reverse=True)[:n_refined]
     refined = [refine_partition(P, labels, low) for labels in best]
     return max([*best, *refined], key=score)

@@ -2,6 +2,7 @@
 
     ContextReader.read_many(network, [rows, …])    several contexts, those of one size as a batch
     reader.similarity, reader.counts, reader.gaps  what the network says of the context
+    reader.partitions                              quick classical partitions of it
     reader.read(rows)                              the same for new rows, each by itself
 
 Rows are numbers of comparable columns; arrays go in and arrays come out.
@@ -86,6 +87,11 @@ class ContextReader:
     def is_of(self, network: nn.Module) -> bool:
         """Whether it was read by this very network, which has not been moved since."""
         return network is self.network and self._context.x.device == device_of(network)
+
+    @property
+    def partitions(self) -> np.ndarray:
+        """Quick classical partitions (M, N) of the context, which the network has seen too."""
+        return self._context.labels[0].T.cpu().numpy()
 
     @property
     def own(self) -> RowReading:

@@ -6,6 +6,8 @@ Progress t runs from 0 to 1, by steps or by wall time. The rate is lr · warm(t)
     constant  1
     cosine    ½ (1 + cos π t)
     drop      1 until t reaches ``drop_at``, then 0.1
+
+Adam, AdamW, or Muon for the matrices with AdamW for the rest.
 """
 
 import math
@@ -13,17 +15,23 @@ from collections.abc import Iterable
 
 from torch import nn, optim
 
+from asterism.training.muon import MuonAdamW
+
 __all__ = ["OPTIMIZERS", "SCHEDULES", "make_optimizer", "rate_factor"]
 
 SCHEDULES = ("constant", "cosine", "drop")
-OPTIMIZERS: dict[str, type[optim.Optimizer]] = {"adam": optim.Adam, "adamw": optim.AdamW}
+OPTIMIZERS: dict[str, type[optim.Optimizer]] = {
+    "adam": optim.Adam,
+    "adamw": optim.AdamW,
+    "muon": MuonAdamW,
+}
 _FUSED_DEVICES = {"cpu", "cuda", "xpu"}
 
 
 def make_optimizer(
     name: str, parameters: Iterable[nn.Parameter], lr: float, weight_decay: float
 ) -> optim.Optimizer:
-    """Adam or AdamW, fused wherever every parameter lives on a device that has the kernel."""
+    """The optimiser of this name, fused where every parameter's device has the kernel."""
     parameters = [p for p in parameters if p.requires_grad]
     fused = all(p.device.type in _FUSED_DEVICES for p in parameters)
     options = {"lr": lr, "weight_decay": weight_decay, "fused": fused}

@@ -19,7 +19,7 @@ class TrainingPlan:
     ----------
     steps : int
         Optimiser steps. With ``max_seconds`` a mere upper bound.
-    lr, optimizer, weight_decay : float, {"adam", "adamw"}, float
+    lr, optimizer, weight_decay : float, {"adam", "adamw", "muon"}, float
         The optimiser.
     schedule, warmup, drop_at : {"constant", "cosine", "drop"}, float, float
         Learning rate over progress in [0, 1]; see :mod:`asterism.training.optim`.

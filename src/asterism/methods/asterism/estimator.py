@@ -77,6 +77,10 @@ class Asterism(InspectionMixin, AmortizedClusterer):
     rule : {"ari", "vi", "mixed"}, default="ari"
         What the partition should do best by, in expectation; see
         :mod:`asterism.functional.decisions`.
+    candidates : {"tree", "classical"}, default="tree"
+        Partitions to choose from: cuts of the tree of pair probabilities; or those and the quick
+        classical partitions that the network was shown (k-means, its like under a local metric and
+        in the diffusion map, mixtures). Not with labels or links.
     context_size : int, default=512
         Most rows the network reads together. More show finer clusters and take longer.
     weights : str or path, default="default"
@@ -136,6 +140,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         **AmortizedClusterer._parameter_constraints,
         "n_clusters": [at_least(1), CountRange(), StrOptions({"auto"})],
         "rule": [StrOptions(set(RULES))],
+        "candidates": [StrOptions({"tree", "classical"})],
         "context_size": [at_least(16)],
         "scaling": [StrOptions({"standard", "none"})],
     }
@@ -145,6 +150,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         n_clusters: int | tuple[int, int] | str = "auto",
         *,
         rule: str = "ari",
+        candidates: str = "tree",
         context_size: int = 512,
         weights: str | Path = "default",
         scaling: str = "standard",
@@ -154,6 +160,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.rule = rule
+        self.candidates = candidates
         self.context_size = context_size
         self.weights = weights
         self.scaling = scaling
@@ -292,7 +299,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         self.similarity_ = P.astype(np.float32)
         self.k_posterior_ = np.append(0.0, restrict_counts(counts, *(self._limits or (1,))))
         # No rule for new rows could part equal ones.
-        labels = self._partition(P, counts, constraints)[heads]
+        labels = self._partition(P, counts, self._reader, constraints)[heads]
         self.context_labels_ = np.unique(labels, return_inverse=True)[1]
         if self._limits is not None and self.context_labels_.max() + 1 < self._limits[0]:
             warnings.warn(
@@ -313,15 +320,22 @@ class Asterism(InspectionMixin, AmortizedClusterer):
             self.usual_gaps_ = median_gaps(self.reference_gaps_, found.labels)
 
     def _partition(
-        self, P: np.ndarray, counts: np.ndarray, constraints: Constraints | None = None
+        self,
+        P: np.ndarray,
+        counts: np.ndarray,
+        reader: ContextReader,
+        constraints: Constraints | None = None,
     ) -> np.ndarray:
         if constraints is not None:
             return choose_constrained(P, constraints, self._limits, counts=counts)
-        return choose_partition(P, self._limits, rule=self.rule, counts=counts)
+        others = reader.partitions if self.candidates == "classical" else ()
+        return choose_partition(
+            P, self._limits, rule=self.rule, counts=counts, candidates=list(others)
+        )
 
     def _advice(self, reader: ContextReader) -> np.ndarray:
         """Clusters that another context would give to the rows of the first, (N, K)."""
-        labels = self._partition(reader.similarity, reader.counts)
+        labels = self._partition(reader.similarity, reader.counts, reader)
         affinity = cluster_affinity(reader.read(self.context_rows_).similarity, labels)
         return affinity / affinity.sum(axis=1, keepdims=True)
 
