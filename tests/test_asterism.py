@@ -79,6 +79,23 @@ def test_classical_partitions_may_stand_for_election(monkeypatch):
     assert adjusted_rand_score(y, model.labels_) > 0.95
 
 
+def test_columns_with_heavy_tails_are_pulled_in_row_by_row():
+    X, _ = blobs(centers=3)
+    wild = np.exp(3 * np.random.default_rng(0).standard_normal((len(X), 2)))  # as amounts of money
+    X = np.hstack([X, wild])
+    pulled, kept = (Asterism(tails=tails, random_state=0).fit(X) for tails in ("pull", "keep"))
+    assert pulled.tails_[0].astype(bool).tolist() == [False] * 3 + [True] * 2
+    assert kept.tails_ is None
+    rows = pulled._coordinates.scale(X)
+    as_before = kept._coordinates.scale(X)
+    np.testing.assert_allclose(rows[:, :3], as_before[:, :3])
+    np.testing.assert_allclose(rows[:, 3:].std(axis=0), 1, rtol=1e-4)
+    assert (np.abs(rows[:, 3:]).max(axis=0) < 0.8 * np.abs(as_before[:, 3:]).max(axis=0)).all()
+    np.testing.assert_array_equal(pulled.predict(X[::-1]), pulled.labels_[::-1])
+    again = pickle.loads(pickle.dumps(pulled))
+    np.testing.assert_array_equal(again.predict(X), pulled.labels_)
+
+
 def test_a_stray_row_is_the_outlier():
     X, _ = blobs()
     X = np.vstack([X, [[60.0, -60.0, 60.0]]])

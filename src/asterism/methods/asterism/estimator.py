@@ -49,6 +49,7 @@ from asterism.functional.decisions import (
     restrict_counts,
 )
 from asterism.functional.nearest import nearest_rows, reference_gaps
+from asterism.functional.tails import Tails
 from asterism.functional.validity import expected_agreement
 from asterism.methods.asterism import sampling
 from asterism.methods.asterism.inspection import InspectionMixin
@@ -87,6 +88,9 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         Name of shipped weights, or a file.
     scaling : {"standard", "none"}, default="standard"
         Whether columns are brought to unit deviation first.
+    tails : {"pull", "keep"}, default="pull"
+        Whether columns with heavy tails, of excess kurtosis above five, are pulled in; see
+        :mod:`asterism.functional.tails`.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", ...
     random_state : int, RandomState or None, default=None
@@ -143,6 +147,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         "candidates": [StrOptions({"tree", "classical"})],
         "context_size": [at_least(16)],
         "scaling": [StrOptions({"standard", "none"})],
+        "tails": [StrOptions({"pull", "keep"})],
     }
 
     def __init__(
@@ -154,6 +159,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         context_size: int = 512,
         weights: str | Path = "default",
         scaling: str = "standard",
+        tails: str = "pull",
         device: str = "auto",
         random_state: Any = None,
         verbose: int | bool = False,
@@ -164,6 +170,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         self.context_size = context_size
         self.weights = weights
         self.scaling = scaling
+        self.tails = tails
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -268,12 +275,14 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         sample = sampling.draw_sample(
             X,
             self.scaling,
+            self.tails,
             self.context_size,
             chance,
             n_contexts=_CONTEXTS if large else 1,
             known=known,
         )
-        self.offset_, self.factor_, self.axes_ = sample.coordinates
+        self.offset_, self.factor_, tails, self.axes_ = sample.coordinates
+        self.tails_ = None if tails is None else np.stack(tails)
         self.context_indices_ = sample.indices
         if large:
             # The context is among the references, so that what was decided there holds.
@@ -396,7 +405,8 @@ class Asterism(InspectionMixin, AmortizedClusterer):
 
     @property
     def _coordinates(self) -> sampling.Coordinates:
-        return sampling.Coordinates(self.offset_, self.factor_, self.axes_)
+        tails = None if self.tails_ is None else Tails(*self.tails_)
+        return sampling.Coordinates(self.offset_, self.factor_, tails, self.axes_)
 
     @property
     def _network(self) -> Any:

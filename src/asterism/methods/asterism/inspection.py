@@ -37,6 +37,7 @@ class InspectionMixin:
 
     context_size: int
     scaling: str
+    tails: str
     random_state: Any
 
     labels_: np.ndarray
@@ -113,7 +114,7 @@ class InspectionMixin:
         # None is a seed of its own and a generator is copied: scores of two calls are comparable.
         state = 0 if self.random_state is None else deepcopy(self.random_state)
         chance = np.random.RandomState(draw_seed(state))
-        sample = sampling.draw_sample(X, self.scaling, self.context_size, chance)
+        sample = sampling.draw_sample(X, self.scaling, self.tails, self.context_size, chance)
         (reader,) = ContextReader.read_many(self._on_device(), sample.contexts)
         return sample.indices, reader
 

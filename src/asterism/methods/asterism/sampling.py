@@ -1,6 +1,6 @@
 """What the network is given of a table: which rows, in which coordinates.
 
-    scaled      (x − offset) · factor, in single precision
+    scaled      (x − offset) · factor, heavy tails pulled in, in single precision
     pool        all rows, or 20 000 of a larger table, so that the choice costs the same for any N
     contexts    rows of the pool that are read together, see ``functional.contexts``
     axes        where a context has more columns than rows, the dimensions it spans
@@ -14,6 +14,7 @@ import numpy as np
 
 from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.functional.scaling import fit_common_scaling
+from asterism.functional.tails import Tails, find_tails
 
 __all__ = ["POOL", "Coordinates", "Sample", "draw_sample"]
 
@@ -25,11 +26,13 @@ class Coordinates(NamedTuple):
 
     offset: np.ndarray  # (D,)
     factor: np.ndarray  # (D,)
+    tails: Tails | None = None
     axes: np.ndarray | None = None  # (D, r)
 
     def scale(self, X: np.ndarray) -> np.ndarray:
-        """Rows (Q, D), centred and scaled."""
-        return ((X - self.offset) * self.factor).astype(np.float32)
+        """Rows (Q, D), centred and scaled, heavy tails pulled in."""
+        scaled = (X - self.offset) * self.factor
+        return (scaled if self.tails is None else self.tails.pull(scaled)).astype(np.float32)
 
     def turn(self, scaled: np.ndarray) -> np.ndarray:
         """Scaled rows along the axes of the context, if it has any."""
@@ -58,6 +61,7 @@ class Sample(NamedTuple):
 def draw_sample(
     X: np.ndarray,
     scaling: str,
+    tails: str,
     size: int,
     chance: np.random.RandomState,
     *,
@@ -70,6 +74,8 @@ def draw_sample(
     pool = np.arange(len(X))
     if len(X) > POOL:
         pool = np.union1d(chance.choice(len(X), POOL, replace=False), known)
+    if tails == "pull":
+        plain = plain._replace(tails=find_tails(plain.scale(X[pool])))
     scaled = plain.scale(X[pool])
     fixed = np.searchsorted(pool, known)
     chosen = [
