@@ -12,8 +12,14 @@ from dataclasses import dataclass
 
 import torch
 
-from asterism.functional.mixtures import Mixture
 from asterism.functional.sets import SetBatch
+from asterism.priors.common import (
+    check_numbers,
+    check_sizes,
+    draw_points,
+    draw_size,
+    mixture_batch,
+)
 from asterism.priors.partitions import dirichlet, draw_labels
 
 __all__ = ["GaussianMixturePrior"]
@@ -40,30 +46,16 @@ class GaussianMixturePrior:
     concentration: float = 1.0
 
     def __post_init__(self) -> None:
-        ends = self.n_points if isinstance(self.n_points, tuple | list) else ()
-        whole = len(ends) == 2 and all(isinstance(end, int) for end in ends)
-        if not whole or not 1 <= ends[0] <= ends[1]:
-            raise ValueError(
-                f"n_points={self.n_points} must be (lowest, highest), two integers, 1 at the least"
-            )
-        for name in ("n_clusters", "dim"):
-            if not isinstance(getattr(self, name), int):
-                raise TypeError(f"{name}={getattr(self, name)} must be an integer")
-        for name in ("n_clusters", "dim", "box", "scale", "concentration"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name}={getattr(self, name)} must be positive")
+        check_sizes(self.n_points)
+        check_numbers(self, whole=("n_clusters", "dim"), real=("box", "scale", "concentration"))
 
     def sample(self, batch_size: int, generator: torch.Generator) -> SetBatch:
         """Draw ``batch_size`` data sets of one common size, with their labels and true mixture."""
         shape = (batch_size, self.n_clusters, self.dim)
-        low, high = self.n_points
-        n_points = int(torch.randint(low, high + 1, (), generator=generator))
+        n_points = draw_size(self.n_points, generator)
         weights = dirichlet(shape[:2], self.concentration, generator)
         means = (2 * torch.rand(shape, generator=generator) - 1) * self.box
         scales = torch.full(shape, self.scale)
         labels = draw_labels(weights, n_points, generator)
-        member = labels.unsqueeze(-1).expand(-1, -1, self.dim)
-        noise = torch.randn((batch_size, n_points, self.dim), generator=generator)
-        x = means.gather(1, member) + scales.gather(1, member) * noise
-        keep = torch.ones(x.shape[:2], dtype=torch.bool)
-        return SetBatch(x, keep, labels, Mixture(weights.log().clamp_min(-1e4), means, scales))
+        x = draw_points(labels, means, scales, generator)
+        return mixture_batch(x, labels, weights, means, scales)
