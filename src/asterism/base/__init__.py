@@ -3,5 +3,6 @@
 from asterism.base.amortized import AmortizedClusterer
 from asterism.base.contract import Clusterer, EmbeddingMixin
 from asterism.base.deep import DeepClusterer
+from asterism.base.posterior import PosteriorMixin
 
-__all__ = ["AmortizedClusterer", "Clusterer", "DeepClusterer", "EmbeddingMixin"]
+__all__ = ["AmortizedClusterer", "Clusterer", "DeepClusterer", "EmbeddingMixin", "PosteriorMixin"]

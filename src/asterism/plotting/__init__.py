@@ -1,12 +1,20 @@
 """Pictures of clusterings, and a one-page HTML report.
 
-Every function takes plain arrays and returns the matplotlib ``Axes`` it drew on, so nothing here
-knows of estimators, save that one may have a ``similarity_`` to draw. matplotlib
+Every function takes plain arrays and returns the matplotlib ``Axes`` it drew on, those of small
+multiples an array of them. Nothing here knows of estimators, save that one may be passed in place
+of what it holds: a ``similarity_``, ``partitions_`` or a ``filtering_path_``. matplotlib
 (``pip install 'asterism[plot]'``) is imported on the first call.
 """
 
 from asterism.plotting.certainty import plot_reliability, plot_similarity
 from asterism.plotting.diagnostics import plot_confusion, plot_k_posterior
+from asterism.plotting.filtering import plot_filtering
+from asterism.plotting.posterior import (
+    plot_coassignment,
+    plot_confidence,
+    plot_posterior_samples,
+    similarity_shown,
+)
 from asterism.plotting.report import write_report
 from asterism.plotting.scatter import plot_clusters, plot_embedding
 from asterism.plotting.style import cluster_color, new_axes
@@ -26,13 +34,18 @@ __all__ = [
     "contrasts",
     "new_axes",
     "plot_clusters",
+    "plot_coassignment",
+    "plot_confidence",
     "plot_confusion",
     "plot_embedding",
+    "plot_filtering",
     "plot_history",
     "plot_k_posterior",
+    "plot_posterior_samples",
     "plot_reliability",
     "plot_similarity",
     "prototypes",
+    "similarity_shown",
     "summarise_clusters",
     "write_report",
 ]

@@ -23,7 +23,7 @@ from asterism.plotting.style import cluster_color, cluster_marker, new_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_clusters", "plot_embedding"]
+__all__ = ["draw_points", "plot_clusters", "plot_embedding", "point_size"]
 
 _MAX_LEGEND = 12
 _MAX_NUMBERED = 60
@@ -157,7 +157,7 @@ def _draw(
     else:
         ax.set_ylabel(_cut(projected.axis_labels[1]), parse_math=False)
     ax.set_xlabel(_cut(projected.axis_labels[0]), parse_math=False)
-    _scatter(ax, points, labels[shown], None if confidence is None else confidence[shown], rng)
+    draw_points(ax, points, labels[shown], None if confidence is None else confidence[shown], rng)
     if projected.centers is not None:
         _mark_centers(ax, projected.centers)
     if has_legend:
@@ -171,20 +171,26 @@ def _cut(name: str) -> str:
     return name if len(name) <= 60 else name[:59] + "…"
 
 
-def _scatter(
+def point_size(n_points: int) -> float:
+    """Area of a marker: few points are drawn large, thousands small."""
+    return float(np.clip(4000 / n_points, 7, 42))
+
+
+def draw_points(
     ax: Axes,
     points: np.ndarray,
     labels: np.ndarray,
     confidence: np.ndarray | None,
     rng: np.random.Generator,
+    scale: float = 1.0,
 ) -> None:
+    """Draw points (n, 2) in the colours of their clusters (n,), ``scale`` times the usual size."""
     from matplotlib.colors import to_rgb
 
     clusters, codes = np.unique(labels, return_inverse=True)
     colors = np.array([to_rgb(cluster_color(int(k))) for k in clusters])[codes]  # (n, 3)
     markers = np.array([cluster_marker(int(k)) for k in clusters])[codes]
-    # Few points are drawn large and nearly opaque, thousands small and translucent.
-    size = float(np.clip(4000 / len(points), 7, 42))
+    size = scale * point_size(len(points))
     sure = np.ones(len(points)) if confidence is None else confidence**2
     sure = np.where(labels < 0, 0.5, sure)  # noise has no cluster to be sure of
     alpha = 0.15 + 0.7 * sure
