@@ -17,6 +17,7 @@ import asterism
 from asterism.cli.app import _run
 from asterism.io import read_table, write_table
 from asterism.methods.registry import methods
+from asterism.priors import ClusterMixturePrior
 from command_line import process, succeed, table  # noqa: F401
 
 # --- cluster --------------------------------------------------------------------------------------
@@ -300,6 +301,36 @@ def test_train_resume_and_use_the_weights(table, capfd, tmp_path):
     assert json.loads(out)["n_clusters"] <= 3
     succeed(capfd, "plot", "history", "w.run", "-o", "history.png", "-q")
     assert (tmp_path / "history.png").exists()
+
+
+def test_a_prior_is_chosen_by_name_and_size(table, capfd, monkeypatch):
+    seen = []
+
+    def pretrain(estimator, prior, **options):
+        seen.append((prior, options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("asterism.base.AmortizedClusterer.pretrain", pretrain)
+    command = ["train", "set-transformer", "-o", "w", "--prior", "mog", "--prior", "scale=0.5"]
+    assert _run([*command, "-K", "7", "-N", "100", "--set", "width=16", "-q"]) == 130
+    ((prior, options),) = seen
+    assert prior == ClusterMixturePrior(max_clusters=7, n_points=(30, 99), scale=0.5)
+    assert options["width"] == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--prior", "mgo"], "--prior mgo: choose from mixture, mog, warped"),
+        (["--prior", "mog", "--prior", "warped"], "name one prior"),
+        (["--prior", "images"], "it needs data, so train with pretrain() in Python"),
+        (["-K", "3"], "--prior max_clusters: the prior has n_clusters"),
+        (["--loss", "min"], "--set loss: the network has dim"),
+    ],
+)
+def test_a_prior_that_cannot_be_had_is_refused(table, capfd, arguments, told):
+    assert _run(["train", "set-transformer", "-o", "w", *arguments, "-q"]) == 2
+    assert told in capfd.readouterr().err
 
 
 def test_a_run_of_other_settings_is_not_resumed(table, capfd):

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from asterism import __version__
 from asterism.cli.cluster import cluster
 from asterism.cli.common import DebugOption, arguments_given
+from asterism.cli.evaluate import evaluate
 from asterism.cli.messages import complain, explain, usage, warn_plainly
 from asterism.cli.methods import methods
 from asterism.cli.plot import plot
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.command()(cluster)
 app.command()(predict)
 app.command()(train)
+app.command()(evaluate)
 app.command()(methods)
 app.add_typer(plot, name="plot")
 

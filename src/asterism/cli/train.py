@@ -46,8 +46,20 @@ def train(
     prior: Annotated[
         list[str] | None,
         typer.Option(
-            "--prior", metavar="NAME=VALUE", help="Setting of the prior; may be repeated."
+            "--prior",
+            metavar="NAME or NAME=VALUE",
+            help="A prior (mog, warped, ...) or a setting of it; may be repeated.",
         ),
+    ] = None,
+    max_clusters: Annotated[
+        int | None, typer.Option("--max-clusters", "-K", min=1, help="Most clusters a data set.")
+    ] = None,
+    max_points: Annotated[
+        int | None,
+        typer.Option("--max-points", "-N", min=2, help="Most points a data set; 0.3 N at least."),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="What the network minimises, if it has a choice.")
     ] = None,
     batch_size: Annotated[
         int, typer.Option("--batch-size", "-B", min=1, help="Data sets a step.")
@@ -110,8 +122,12 @@ def train(
     )
     options = {} if n_clusters is None else {"n_clusters": n_clusters}
     estimator: Any = chosen.load()(random_state=seed, device=device, verbose=not quiet, **options)
-    distribution = _prior(estimator, parse_settings(prior, "--prior"))
-    architecture = _architecture(estimator, parse_settings(settings))
+    sizes: dict[str, Any] = {} if max_clusters is None else {"max_clusters": max_clusters}
+    if max_points is not None:
+        sizes["n_points"] = (max(1, 3 * max_points // 10), max(1, max_points - 1))
+    distribution = _prior(estimator, prior or [], sizes)
+    chosen_loss = {} if loss is None else {"loss": loss}
+    architecture = _architecture(estimator, chosen_loss | parse_settings(settings))
     estimator.pretrain(
         distribution,
         plan=plan,
@@ -129,11 +145,27 @@ def train(
         say(f"use them: asterism cluster TABLE -m {method} --set weights={path}", quiet)
 
 
-def _prior(estimator: "AmortizedClusterer", changes: dict[str, Any]) -> Any:
-    """The method's published prior with some settings changed."""
-    default: Any = estimator._default_prior()
+def _prior(estimator: "AmortizedClusterer", told: list[str], sizes: dict[str, Any]) -> Any:
+    """The method's published prior, or the one named, with some settings changed."""
+    names = [text for text in told if "=" not in text]
+    changes = sizes | parse_settings([text for text in told if "=" in text], "--prior")
+    if len(names) > 1:
+        raise fail(f"--prior {' '.join(names)}: name one prior")
+    default: Any = _named_prior(names[0]) if names else estimator._default_prior()
     known = {field.name: getattr(default, field.name) for field in fields(default)}
     return replace(default, **_alike("--prior", changes, known, "the prior"))
+
+
+def _named_prior(name: str) -> Any:
+    """A prior of the library, with its published settings."""
+    from asterism.priors import PRIORS
+
+    if name not in PRIORS:
+        raise fail(f"--prior {name}: choose from {', '.join(PRIORS)}")
+    try:
+        return PRIORS[name]()
+    except TypeError as error:
+        raise fail(f"--prior {name}: it needs data, so train with pretrain() in Python") from error
 
 
 def _architecture(estimator: "AmortizedClusterer", changes: dict[str, Any]) -> dict[str, Any]:

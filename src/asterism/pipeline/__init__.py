@@ -2,6 +2,7 @@
 
 from asterism.pipeline.choosing import check_choices, make_estimator
 from asterism.pipeline.clustering import TableClustering, cluster_table
+from asterism.pipeline.evaluation import Evaluation, evaluate, summarise
 from asterism.pipeline.files import (
     FileClustering,
     FilePrediction,
@@ -13,6 +14,7 @@ from asterism.pipeline.models import Assignment, TableModel, count_rows, load
 
 __all__ = [
     "Assignment",
+    "Evaluation",
     "FileClustering",
     "FilePrediction",
     "TableClustering",
@@ -21,8 +23,10 @@ __all__ = [
     "cluster_file",
     "cluster_table",
     "count_rows",
+    "evaluate",
     "is_large",
     "load",
     "make_estimator",
     "predict_file",
+    "summarise",
 ]

@@ -23,6 +23,10 @@ class MuonAdamW(optim.Optimizer):
     def __init__(
         self, parameters: Iterable[nn.Parameter], lr: float, weight_decay: float, fused: bool
     ) -> None:
+        if not hasattr(optim, "Muon"):
+            raise ValueError(
+                f"optimizer='muon' needs torch 2.9 or newer, this is {torch.__version__}"
+            )
         parameters = list(parameters)
         matrices = [p for p in parameters if p.ndim == 2 and min(p.shape) >= _SHORT]
         taken = {id(p) for p in matrices}
