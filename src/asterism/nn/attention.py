@@ -14,15 +14,23 @@ layer normalisation (after each residual) is off unless asked for: so were the p
 obtained. ``keep`` (B, N) marks usable *keys*; queries are never masked. A query whose keys are all
 masked receives nothing, hence O = Q.
 
+All that an ISAB knows of its set are the m rows PMA_m(X). A stack that remembers them, L blocks of
+m rows, can read any further row by itself, and reads the rows of the set as it did at first.
+
+With one key row y the softmax is over one entry: MAB(X, y) is O = X W_q + y W_v and the residual
+layer, no attention at all, which :class:`Condition` computes directly.
+
 Lee, Lee, Kim, Kosiorek, Choi & Teh, "Set Transformer: a framework for attention-based
 permutation-invariant neural networks", ICML 2019.
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["ISAB", "MAB", "PMA", "SAB"]
+__all__ = ["ISAB", "MAB", "PMA", "SAB", "Condition", "ISABStack"]
 
 
 class MAB(nn.Module):
@@ -104,3 +112,79 @@ class ISAB(nn.Module):
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """(B, N, dim) to (B, N, width)."""
         return self.spread(x, self.induce(x, keep))
+
+
+class ISABStack(nn.Module):
+    """ISAB blocks one after another, whose inducing rows can be kept to read further rows.
+
+    ``tied`` lets blocks 2 … depth share their weights, as the code released with DAC does.
+
+    >>> stack = ISABStack(2, 8, heads=2, n_inducing=4, depth=3)
+    >>> x = torch.randn(1, 9, 2)
+    >>> out, memory = stack.remember(x)
+    >>> torch.allclose(stack.recall(x[:, 3:5], memory), out[:, 3:5], atol=1e-5)
+    True
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        width: int,
+        heads: int,
+        n_inducing: int,
+        depth: int,
+        *,
+        tied: bool = False,
+        layer_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f"depth={depth}: a stack has at least one block")
+        self.depth = depth
+        self.blocks = nn.ModuleList(
+            ISAB(dim if i == 0 else width, width, heads, n_inducing, layer_norm=layer_norm)
+            for i in range(min(depth, 2) if tied else depth)
+        )
+
+    def _in_turn(self) -> list[ISAB]:
+        last = len(self.blocks) - 1
+        return [self.blocks[min(i, last)] for i in range(self.depth)]  # type: ignore[misc]
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """(B, N, dim) to (B, N, width)."""
+        for block in self._in_turn():
+            x = block(x, keep)
+        return x
+
+    def remember(self, x: Tensor, keep: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """The same, and the inducing rows (B, n_inducing, width) of every block."""
+        memory = []
+        for block in self._in_turn():
+            memory.append(block.induce(x, keep))
+            x = block.spread(x, memory[-1])
+        return x, memory
+
+    def recall(self, x: Tensor, memory: Sequence[Tensor]) -> Tensor:
+        """Rows (B, N', dim), each by itself, as members of the set that is remembered."""
+        for block, inducing in zip(self._in_turn(), memory, strict=True):
+            x = block.spread(x, inducing)
+        return x
+
+
+class Condition(nn.Module):
+    """Rows of X (B, N, dim) told of one row y (B, condition_dim): MAB(X, y), (B, N, width)."""
+
+    def __init__(
+        self, dim: int, condition_dim: int, width: int, *, layer_norm: bool = False
+    ) -> None:
+        super().__init__()
+        self.query = nn.Linear(dim, width)
+        self.value = nn.Linear(condition_dim, width)
+        self.feed = nn.Linear(width, width)
+        self.norm_attention = nn.LayerNorm(width) if layer_norm else nn.Identity()
+        self.norm_feed = nn.LayerNorm(width) if layer_norm else nn.Identity()
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """One condition a set."""
+        out = self.norm_attention(self.query(x) + self.value(y).unsqueeze(1))
+        return self.norm_feed(out + F.relu(self.feed(out)))

@@ -1,0 +1,305 @@
+"""Clusters one at a time: iterative filtering of a padded batch of sets, and reading its record.
+
+    left ← all points
+    until nothing is left, or max_iter:
+        ℓ = claim(points left)                 logits of one cluster
+        the points with ℓ > 0 take the pass's number as label and leave
+
+Every pass takes at least one point: where the claim is empty the point of the largest logit is
+forced in, and a point the claim itself names, an anchor, always is; its equals come along. Data
+sets with nothing left leave the batch, and points that were taken leave the computation: what
+remains is gathered to the front and cut to the largest number left. Labels are −1 until taken, so
+that what max_iter leaves over can be seen and counted.
+
+A row that is read later, against the record of P passes with logits ℓ_1 … ℓ_P, breaks a stick:
+
+    p_k = m_k Π_{j<k} (1 − m_j),   m = sigmoid(ℓ),   rest = Π_j (1 − m_j)
+
+The hard answer is the first pass with ℓ_k > 0, as it was for the points of the set.
+
+Lee, Lee & Teh, "Deep amortized clustering", 2019. The merging of passes into fewer clusters is by
+the cost of A. R. Runnalls, see :mod:`asterism.functional.mixtures`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from asterism.functional.mixtures import Mixture
+
+__all__ = [
+    "Claim",
+    "FilteringPass",
+    "FilteringPath",
+    "draw_index",
+    "equal_rows",
+    "filter_sets",
+    "first_claim",
+    "group_moments",
+    "merge_groups",
+    "pool_mixture",
+    "read_claims",
+    "stick_breaking",
+    "sum_by_group",
+]
+
+_EQUAL = 1e-5
+"""Rows this near, for their size, are equal: the same row may differ in its last digits."""
+
+_FLOOR = 1e-3
+"""Least standard deviation of a group of rows."""
+
+
+class Claim(NamedTuple):
+    """Logits (b, n) of one cluster of each set; index (b,) of a point that surely belongs to it.
+
+    ``kept`` holds what else is worth keeping of the pass, tensors of b entries.
+    """
+
+    logits: Tensor
+    anchor: Tensor | None
+    kept: dict[str, Tensor]
+
+
+class FilteringPass(NamedTuple):
+    """One pass over one set: the points then left, their logits, and which were taken.
+
+    ``anchor`` is the index of the point sure to be taken, that of the largest logit unless the
+    claim named one; ``forced`` says that it was taken against its logit.
+    """
+
+    indices: Tensor
+    logits: Tensor
+    taken: Tensor
+    anchor: int
+    forced: bool
+    kept: dict[str, Tensor]
+
+
+class FilteringPath(NamedTuple):
+    """Pass that took each point of a set (N,), −1 for those left over, and the passes."""
+
+    labels: Tensor
+    passes: list[FilteringPass]
+
+
+def filter_sets(
+    claim: Callable[[Tensor, Tensor, Tensor], Claim],
+    rows: Tensor,
+    keep: Tensor,
+    *,
+    max_iter: int = 50,
+) -> list[FilteringPath]:
+    """Filter every set of a batch until nothing is left.
+
+    Parameters
+    ----------
+    claim : callable
+        ``claim(rows (b, n, F), left (b, n), sets (b,))`` names one cluster of each set that is
+        still in the batch; ``sets`` are their numbers, ``left`` marks their points.
+    rows, keep : Tensor
+        The padded batch, (B, N, F) and (B, N).
+    max_iter : int
+        Most passes.
+
+    Returns
+    -------
+    list of FilteringPath
+        One a set, on the CPU.
+
+    Examples
+    --------
+    >>> def halves(rows, left, sets):  # claims what lies above the mean
+    ...     mean = (rows * left[..., None]).sum(1, keepdim=True) / left.sum(1)[:, None, None]
+    ...     return Claim((rows - mean).squeeze(-1), None, {})
+    >>> path, = filter_sets(halves, torch.tensor([[[1.0], [9.0], [2.0]]]), torch.ones(1, 3) > 0)
+    >>> path.labels
+    tensor([2, 0, 1])
+    """
+    sizes = keep.sum(dim=1).tolist()
+    labels = torch.full(keep.shape, -1, dtype=torch.long, device=keep.device)
+    paths: list[list[FilteringPass]] = [[] for _ in sizes]
+    sets = torch.arange(len(keep), device=keep.device)
+    index = torch.arange(keep.shape[1], device=keep.device).expand(keep.shape)
+    left = keep
+    for number in range(max_iter):
+        rows, left, index, sets = _compact(rows, left, index, sets)
+        if not len(sets):
+            break
+        found = claim(rows, left, sets)
+        logits = torch.where(left, found.logits, -torch.inf)
+        anchor = logits.argmax(dim=1) if found.anchor is None else found.anchor
+        taken, forced = _take(rows, left, logits, anchor)
+        where, what = taken.nonzero(as_tuple=True)
+        labels[sets[where], index[where, what]] = number
+        counts = left.sum(dim=1).tolist()
+        parts = [part[left].cpu().split(counts) for part in (index, logits, taken)]
+        sure = index.gather(1, anchor[:, None])[:, 0].tolist()
+        kept = {name: value.cpu() for name, value in found.kept.items()}
+        for b, (place, against) in enumerate(zip(sets.tolist(), forced.tolist(), strict=True)):
+            own = {name: value[b] for name, value in kept.items()}
+            indices, said, got = (part[b] for part in parts)
+            paths[place].append(FilteringPass(indices, said, got, sure[b], against, own))
+        left = left & ~taken
+    return [
+        FilteringPath(own[mask], passes)
+        for own, mask, passes in zip(labels.cpu(), keep.cpu(), paths, strict=True)
+    ]
+
+
+def _compact(
+    rows: Tensor, left: Tensor, index: Tensor, sets: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Drop the sets with nothing left; bring the points left to the front and cut the others."""
+    count = left.sum(dim=1)
+    alive = count > 0
+    if not alive.all():
+        rows, left, index, sets = (part[alive] for part in (rows, left, index, sets))
+    largest = int(count.max()) if len(count) else 0
+    if largest == left.shape[1] or not len(sets):
+        return rows, left, index, sets
+    # True before False, each in its old order.
+    order = left.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :largest]
+    rows = rows.gather(1, order.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))
+    return rows, left.gather(1, order), index.gather(1, order), sets
+
+
+def _take(rows: Tensor, left: Tensor, logits: Tensor, anchor: Tensor) -> tuple[Tensor, Tensor]:
+    """Points taken (b, n), and the sets (b,) whose anchor had to be forced in."""
+    taken = logits > 0
+    forced = ~taken.gather(1, anchor[:, None])[:, 0]
+    for b in torch.nonzero(forced).flatten().tolist():
+        taken[b] |= equal_rows(rows[b], rows[b, anchor[b]]) & left[b]
+    return taken, forced
+
+
+def equal_rows(rows: Tensor, row: Tensor) -> Tensor:
+    """Which of the rows (..., N, F) equal one (..., F), but for rounding; NaN equals nothing.
+
+    >>> equal_rows(torch.tensor([[1.0], [2.0], [1.0 + 1e-7]]), torch.tensor([1.0]))
+    tensor([ True, False,  True])
+    """
+    row = row.unsqueeze(-2)
+    allowed = _EQUAL * (1 + row.abs().amax(dim=-1))
+    return (rows - row).abs().amax(dim=-1) <= allowed
+
+
+def draw_index(left: Tensor, chance: torch.Generator) -> Tensor:
+    """Index of one of the points left (n,), uniform; a scalar."""
+    places = torch.nonzero(left).flatten()
+    return places[torch.randint(len(places), (1,), generator=chance).to(places.device)][0]
+
+
+# --- reading the record ---------------------------------------------------------------------------
+
+
+def stick_breaking(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Log p_k (..., P) and the log of the rest (...,), from logits of P passes.
+
+    >>> p, rest = stick_breaking(torch.zeros(3))
+    >>> p.exp(), rest.exp()
+    (tensor([0.5000, 0.2500, 0.1250]), tensor(0.1250))
+    """
+    log_kept = F.logsigmoid(-logits)
+    heaped = log_kept.cumsum(dim=-1)
+    return F.logsigmoid(logits) + heaped - log_kept, heaped[..., -1]
+
+
+def first_claim(logits: Tensor) -> Tensor:
+    """First pass whose logit is positive, (..., P) to (...,); −1 where none is.
+
+    >>> first_claim(torch.tensor([[-1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]))
+    tensor([ 1, -1])
+    """
+    claimed = logits > 0
+    return torch.where(claimed.any(dim=-1), claimed.to(torch.uint8).argmax(dim=-1), -1)
+
+
+def read_claims(
+    logits: Tensor, clusters: Tensor, n_clusters: int, log_mixture: Tensor | None = None
+) -> Tensor:
+    """Log-responsibilities (N, K) of rows with logits (N, P), pass k being of ``clusters[k]``.
+
+    The rest of the stick is shared out by ``log_mixture`` (N, K), responsibilities by the densities
+    of the clusters, where there are any. Where the first claim and the largest share disagree, the
+    two shares are exchanged: the label is the likeliest cluster, always.
+
+    >>> read_claims(torch.tensor([[-0.1, 0.1]]), torch.tensor([0, 1]), 2).argmax().item()
+    1
+    """
+    log_p, log_rest = stick_breaking(logits)
+    log_r = sum_by_group(log_p, clusters, n_clusters)
+    if log_mixture is not None:
+        log_r = torch.logaddexp(log_r, log_rest.unsqueeze(-1) + log_mixture)
+    first = first_claim(logits)
+    row = torch.nonzero(first >= 0).flatten()
+    label, top = clusters[first[row]], log_r[row].argmax(dim=-1)
+    own, largest = log_r[row, label], log_r[row, top]
+    log_r[row, top], log_r[row, label] = own, largest
+    return log_r
+
+
+def sum_by_group(log_p: Tensor, groups: Tensor, n_groups: int) -> Tensor:
+    """Log of the sums of exp over the columns of each group: (N, P) to (N, G).
+
+    >>> sum_by_group(torch.zeros(1, 3), torch.tensor([1, 0, 1]), 2).exp()
+    tensor([[1., 2.]])
+    """
+    largest = log_p.amax(dim=-1, keepdim=True)
+    member = F.one_hot(groups, n_groups).to(log_p.dtype)
+    return ((log_p - largest).exp() @ member).log() + largest
+
+
+# --- fewer clusters than passes -------------------------------------------------------------------
+
+
+def group_moments(x: Tensor, labels: Tensor, names: Tensor) -> Mixture:
+    """Share, mean and deviation of the rows (N, D) that carry each of the labels (K,)."""
+    parts = [x[labels == name] for name in names.tolist()]
+    counts = torch.tensor([len(part) for part in parts], dtype=x.dtype)
+    means = torch.stack([part.mean(dim=0) for part in parts])
+    scales = torch.stack([part.std(dim=0, correction=0) for part in parts])
+    return Mixture(torch.log(counts / counts.sum()), means, scales.clamp_min(_FLOOR))
+
+
+def pool_mixture(mixture: Mixture, groups: Tensor) -> Mixture:
+    """One component for each group of components, of the same moments."""
+    member = F.one_hot(groups).to(mixture.means.dtype).mT  # (G, K)
+    share = member * mixture.log_weights.exp()
+    weights = share.sum(dim=1)
+    share = share / weights.unsqueeze(1)
+    means = share @ mixture.means
+    offset = mixture.means.unsqueeze(0) - means.unsqueeze(1)  # (G, K, D)
+    second = mixture.scales.square().unsqueeze(0) + offset.square()
+    variances = (share.unsqueeze(-1) * second).sum(dim=1)
+    return Mixture(weights.log(), means, variances.sqrt())
+
+
+def merge_groups(mixture: Mixture, n_groups: int) -> Tensor:
+    """Group (K,) of each component after merging, the cheapest pair first, to ``n_groups``.
+
+    >>> means = torch.tensor([[0.0], [9.0], [1.0]])
+    >>> merge_groups(Mixture(torch.ones(3).log(), means, torch.ones(3, 1)), 2)
+    tensor([0, 1, 0])
+    """
+    groups = torch.arange(len(mixture.means))
+    while (n := int(groups.max()) + 1) > n_groups:
+        now = pool_mixture(mixture, groups)
+        weights, variances = now.log_weights.exp(), now.scales.square()
+        pair = weights[:, None] + weights
+        share = (weights[:, None] / pair).unsqueeze(-1)  # (n, n, 1)
+        offset = now.means[:, None] - now.means
+        merged = (
+            share * variances[:, None]
+            + (1 - share) * variances
+            + share * (1 - share) * offset.square()
+        )
+        own = weights * variances.log().sum(dim=-1)
+        cost = pair * merged.log().sum(dim=-1) - own[:, None] - own
+        i, j = sorted(divmod(int(cost.fill_diagonal_(torch.inf).argmin()), n))
+        groups = torch.where(groups == j, i, groups)
+        groups = torch.unique(groups, return_inverse=True)[1]
+    return groups

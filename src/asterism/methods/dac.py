@@ -1,0 +1,399 @@
+"""Deep amortised clustering: a network that finds one cluster, asked again and again.
+
+    until nothing is left:  (ℓ, θ) = f(points left);  points with ℓ > 0 are a cluster and leave
+
+The network is told nothing of the number of clusters and keeps what it learned on few when there
+are many. ``fit`` stores of every pass the inducing rows the network read the points through, so
+that a new row can be put to the same passes by itself:
+
+    r_k(x) ∝ m_k(x) Π_{j<k} (1 − m_j(x)),   m_k = sigmoid(ℓ_k),   label = first k with ℓ_k(x) > 0
+
+and what no pass claims is shared out by the densities π_k p(x; θ_k).
+
+Lee, Lee & Teh, "Deep amortized clustering", 2019.
+"""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor, nn
+
+from asterism._validation import StrOptions, at_least, check_rows, draw_seed, resolve_device
+from asterism.base import AmortizedClusterer
+from asterism.exceptions import DataError
+from asterism.functional.filtering import (
+    Claim,
+    FilteringPath,
+    draw_index,
+    filter_sets,
+    group_moments,
+    merge_groups,
+    pool_mixture,
+    read_claims,
+    sum_by_group,
+)
+from asterism.functional.mixtures import Mixture, em_step, log_likelihood, log_responsibilities
+from asterism.functional.sets import SetBatch
+from asterism.nn.densities import ConditionalDensity, GaussianDensity
+from asterism.nn.filtering import FilteringNetwork, StoredPasses
+from asterism.priors.clusters import ClusterMixturePrior
+from asterism.training import TrainingPlan
+
+__all__ = ["DAC", "FilteringStep"]
+
+Self = TypeVar("Self", bound="DAC")
+
+_READS, _IMAGES = 1 << 16, 1 << 12  # rows, or images, times passes read at once: memory stays flat
+
+
+class FilteringStep(NamedTuple):
+    """One pass of the filtering.
+
+    ``indices`` are the rows then left, ``probabilities`` how surely each belongs to the cluster of
+    the pass, ``taken`` those it got, ``forced`` whether it got a row against its probability, and
+    ``center`` the mean the network gave the cluster, in its coordinates, if it gives one.
+    """
+
+    indices: np.ndarray
+    probabilities: np.ndarray
+    taken: np.ndarray
+    forced: bool
+    center: np.ndarray | None
+
+
+class DAC(AmortizedClusterer):
+    """Deep amortised clustering: finds clusters one by one, and their number.
+
+    The shipped network was trained on two-dimensional mixtures of up to four Gaussians. Data of
+    more columns are projected on their leading principal axes, and all data are moved to the place
+    and scale of the training prior by one recorded affine map.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default="auto"
+        Number of clusters. "auto" leaves it to the network. A number merges clusters, the nearest
+        pair first, until so many are left; where the network finds fewer, they stay, with a
+        warning.
+    max_iter : int, default=50
+        Most passes. Rows left over afterwards go to the likeliest cluster; ``n_leftover_`` counts
+        them.
+    min_cluster_size : int, default=1
+        Clusters of fewer rows are dissolved, and their rows read anew against the others.
+    reassign : bool, default=False
+        Assign all rows by the densities of the clusters, one E-step, instead of by the passes.
+    refine : {None, "em"}, default=None
+        Follow the network by expectation maximisation; weights with Gaussian densities only.
+    n_em : int, default=5
+        Rounds of it.
+    weights : str or path, default="default"
+        Name of shipped weights, or a file.
+    scaling : {"auto", "none"}, default="auto"
+        "none" hands the data to the network as they are.
+    device : str, default="auto"
+        Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
+    random_state : int, RandomState or None, default=None
+        Seed of ``pretrain``, and of the anchors of weights trained with ``loss="anchored"``; with
+        others ``fit`` draws nothing.
+    verbose : bool or int, default=False
+        Show a progress bar while pre-training.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, 0 the largest.
+    n_clusters_ : int
+        Number of clusters.
+    weights_ : ndarray of shape (n_clusters,)
+        Share of the rows taken by each cluster.
+    means_, scales_ : ndarray of shape (n_clusters, n_network_dimensions)
+        Centres and standard deviations, in the network's coordinates
+        ``(X - origin_) @ projection_``; only of weights with Gaussian densities.
+    filtering_path_ : list of FilteringStep
+        What happened in every pass.
+    raw_labels_ : ndarray of shape (n_samples,)
+        The pass that took each row, before clusters were dissolved, merged, reassigned or refined;
+        -1 for rows left over.
+    n_passes_, n_leftover_ : int
+        Passes made (``n_iter_`` is the same), and rows that none of them took.
+    pass_clusters_ : ndarray of shape (n_kept_passes,)
+        Cluster of each pass that was kept.
+    origin_, projection_ : ndarray
+        The affine map.
+    module_ : torch.nn.Module
+        The network.
+
+    Notes
+    -----
+    The architecture is chosen in ``pretrain``: ``loss="anchored"``, ``density="maf"`` or ``"vae"``,
+    ``encoder="conv"``; see :class:`asterism.nn.filtering.FilteringNetwork`.
+
+    A fitted model keeps the inducing rows of every pass: 128 KiB each at the published sizes.
+
+    References
+    ----------
+    Lee, Lee & Teh, "Deep amortized clustering", 2019.
+    """
+
+    _module_class: ClassVar[type[nn.Module]] = FilteringNetwork
+    _default_weights: ClassVar[str] = "dac-mog"
+    _per_cluster: ClassVar[tuple[str, ...]] = ("weights_", "means_", "scales_")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AmortizedClusterer._parameter_constraints,
+        "n_clusters": [at_least(1), StrOptions({"auto"})],
+        "max_iter": [at_least(1)],
+        "min_cluster_size": [at_least(1)],
+        "reassign": ["boolean"],
+        "refine": [StrOptions({"em"}), None],
+        "n_em": [at_least(1)],
+    }
+
+    pass_clusters_: np.ndarray
+
+    def __init__(
+        self,
+        n_clusters: int | str = "auto",
+        *,
+        max_iter: int = 50,
+        min_cluster_size: int = 1,
+        reassign: bool = False,
+        refine: str | None = None,
+        n_em: int = 5,
+        weights: str | Path = "default",
+        scaling: str = "auto",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_iter = max_iter
+        self.min_cluster_size = min_cluster_size
+        self.reassign = reassign
+        self.refine = refine
+        self.n_em = n_em
+        self.weights = weights
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- training -----------------------------------------------------------------------------
+
+    def _architecture(self, prior: Any) -> dict[str, Any]:
+        return {"dim": getattr(prior, "dim", 2)}
+
+    def _default_prior(self) -> ClusterMixturePrior:
+        return ClusterMixturePrior()
+
+    def _default_plan(self) -> TrainingPlan:
+        return TrainingPlan(steps=20_000, lr=5e-4, schedule="cosine", clip=10.0)
+
+    # --- filtering ----------------------------------------------------------------------------
+
+    def _check_set(self, X: np.ndarray) -> None:
+        density = self._network.density
+        if self.refine == "em" and not isinstance(density, GaussianDensity):
+            raise DataError(
+                f"refine='em' moves Gaussians, and weights={str(self.weights)!r} have none: use "
+                "refine=None"
+            )
+        if self.reassign and density is None:
+            raise DataError(
+                f"reassign=True needs densities, and weights={str(self.weights)!r} have none: use "
+                "reassign=False"
+            )
+        if self.n_clusters != "auto":
+            check_rows(len(X), int(self.n_clusters))
+
+    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
+        self._seeds = [seed]
+        try:
+            super()._fit(X, y, seed)
+        finally:
+            del self._seeds
+
+    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray]) -> None:
+        self._seeds = [draw_seed(twin.random_state) for twin in fitted]
+        try:
+            super()._fit_together(fitted, rows)
+        finally:
+            del self._seeds
+
+    def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
+        network = self._network
+        # A generator a data set: its anchors do not depend on the company it is read in.
+        chances = [torch.Generator().manual_seed(seed) for seed in self._seeds]
+
+        def claim(rows: Tensor, left: Tensor, sets: Tensor) -> Claim:
+            anchor = None
+            if network.anchored:
+                chosen = [chances[b] for b in sets.tolist()]
+                anchor = torch.stack([draw_index(*pair) for pair in zip(left, chosen, strict=True)])
+            reading = network.remember(rows, left, anchor)
+            kept = {"context": reading.context, "memory": reading.memory}
+            return Claim(reading.logits, anchor, kept)
+
+        features = self._features(batch.x)
+        paths = filter_sets(claim, features, batch.keep, max_iter=self.max_iter)
+        return [
+            self._describe(path, features[b, keep].cpu(), batch.x[b, keep].cpu().double())
+            for b, (path, keep) in enumerate(zip(paths, batch.keep, strict=True))
+        ]
+
+    def _describe(self, path: FilteringPath, features: Tensor, x: Tensor) -> dict[str, Any]:
+        """Fitted attributes of one data set from what happened to it."""
+        passes = path.passes
+        sizes = torch.bincount(path.labels[path.labels >= 0], minlength=len(passes))
+        kept = torch.nonzero(sizes >= min(self.min_cluster_size, int(sizes.max()))).flatten()
+        contexts = torch.stack([step.kept["context"] for step in passes])
+        observed = group_moments(x, path.labels, kept)
+        wanted = len(kept) if self.n_clusters == "auto" else int(self.n_clusters)
+        clusters = merge_groups(observed, wanted)
+        answer = {
+            "raw_labels_": path.labels.numpy(),
+            "n_passes_": len(passes),
+            "n_iter_": len(passes),  # the name that goes with max_iter
+            "n_leftover_": int((path.labels < 0).sum()),
+            "path_indices_": torch.cat([step.indices for step in passes]).numpy(),
+            "path_logits_": torch.cat([step.logits for step in passes]).numpy(),
+            "path_sizes_": np.array([len(step.indices) for step in passes]),
+            "path_forced_": np.array([step.forced for step in passes]),
+            "pass_numbers_": kept.numpy(),
+            "pass_clusters_": clusters.numpy(),
+            "pass_weights_": observed.log_weights.exp().numpy(),
+            "pass_contexts_": contexts[kept].numpy(),
+            "pass_memory_": torch.stack([passes[k].kept["memory"] for k in kept]).numpy(),
+            "pass_rows_": torch.stack([features[passes[k].anchor] for k in kept]).numpy(),
+            "reading_": "mixture" if self.refine else "densities" if self.reassign else "passes",
+            "weights_": pool_mixture(observed, clusters).log_weights.exp().numpy(),
+        }
+        density = self._network.density
+        if isinstance(density, GaussianDensity):
+            parameters = density.parameters_of(contexts.to(density.head.weight.device))
+            means, scales = (part.cpu().double() for part in parameters)
+            answer["path_centers_"] = means.numpy()
+            theta = Mixture(observed.log_weights, means[kept], scales[kept])
+            # Refinement starts from the rows that were taken, not from what was said of them.
+            theta = pool_mixture(observed if self.refine else theta, clusters)
+            for _ in range(self.n_em if self.refine == "em" else 0):
+                theta = em_step(x, theta)
+            answer["weights_"] = theta.log_weights.exp().numpy()
+            answer["means_"], answer["scales_"] = theta.means.numpy(), theta.scales.numpy()
+        return answer
+
+    @property
+    def filtering_path_(self) -> list[FilteringStep]:
+        """Every pass of the filtering, in order."""
+        ends = np.cumsum(self.path_sizes_)
+        steps = []
+        for number, (start, end) in enumerate(zip(ends - self.path_sizes_, ends, strict=True)):
+            indices = self.path_indices_[start:end]
+            probabilities = torch.from_numpy(self.path_logits_[start:end]).sigmoid().numpy()
+            taken = self.raw_labels_[indices] == number
+            center = self.path_centers_[number] if hasattr(self, "path_centers_") else None
+            forced = bool(self.path_forced_[number])
+            steps.append(FilteringStep(indices, probabilities, taken, forced, center))
+        return steps
+
+    # --- reading rows -------------------------------------------------------------------------
+
+    def _fitted_labels(self, X: np.ndarray) -> np.ndarray:
+        """By the passes, as they went; what they left over or gave up is read like a new row."""
+        if self.reading_ != "passes":
+            return super()._fitted_labels(X)
+        cluster_of = np.full(self.n_passes_ + 1, -1)  # the last entry serves -1
+        cluster_of[self.pass_numbers_] = self.pass_clusters_
+        labels = cluster_of[self.raw_labels_]
+        rest = np.flatnonzero(labels < 0)
+        if len(rest):
+            labels[rest] = super()._fitted_labels(X[rest])
+        return labels
+
+    def _settle(self, X: np.ndarray) -> None:
+        super()._settle(X)
+        if self.n_clusters != "auto" and self.n_clusters_ < int(self.n_clusters):
+            warnings.warn(
+                f"n_clusters={self.n_clusters}, but the network finds {self.n_clusters_}, and "
+                "clusters are merged, never split",
+                ConvergenceWarning,  # as scikit-learn's k-means has it
+                stacklevel=4,
+            )
+
+    def _reorder(self, order: np.ndarray) -> None:
+        n_clusters = len(self.weights_)
+        order = np.concatenate([order, np.setdiff1d(np.arange(n_clusters), order)])
+        self.pass_clusters_ = np.argsort(order)[self.pass_clusters_]
+        for name in self._per_cluster:
+            if hasattr(self, name):
+                setattr(self, name, getattr(self, name)[order])
+
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        if self.reading_ == "mixture":
+            x = torch.from_numpy(self._aligned(X)).double()
+            return log_responsibilities(x, self._mixture).numpy()
+        clusters, n_clusters = torch.from_numpy(self.pass_clusters_), len(self.weights_)
+        parts = []
+        for x in self._portions(X):
+            shares = None
+            if self._network.density is not None:
+                joint = sum_by_group(self._joint(x), clusters, n_clusters)
+                shares = torch.log_softmax(joint, dim=-1)
+            if self.reading_ == "passes" or shares is None:
+                shares = read_claims(self._logits(x), clusters, n_clusters, shares)
+            parts.append(shares)
+        return torch.cat(parts).numpy()
+
+    def _score(self, X: np.ndarray) -> float:
+        """Mean log-likelihood a row, in the network's coordinates, where there are densities."""
+        if self.reading_ == "mixture":
+            x = torch.from_numpy(self._aligned(X)).double()
+            return float(log_likelihood(x, self._mixture).mean())
+        if self._network.density is None:
+            return super()._score(X)
+        total = sum(float(self._joint(x).logsumexp(dim=-1).sum()) for x in self._portions(X))
+        return total / len(X)
+
+    @property
+    def _mixture(self) -> Mixture:
+        log_weights = np.log(np.maximum(self.weights_, np.finfo(np.float64).tiny))
+        parts = (log_weights, self.means_, self.scales_)
+        return Mixture(*(torch.from_numpy(part) for part in parts))
+
+    def _portions(self, X: np.ndarray) -> Iterator[Tensor]:
+        """Rows for the network, so many at once as fit the memory with all passes."""
+        self._on_device()
+        x = torch.as_tensor(self._aligned(X), dtype=torch.float32)
+        reads = _IMAGES if self._network.reads_images else _READS
+        portion = max(1, reads // len(self.pass_clusters_))
+        yield from x.to(resolve_device(self.device)).split(portion)
+
+    def _features(self, x: Tensor) -> Tensor:
+        """What the network sees of rows (B, N, D), a part at a time where they are images."""
+        if not self._network.reads_images:
+            return self._network.features(x)
+        parts = [self._network.features(part) for part in x.flatten(end_dim=1).split(_IMAGES)]
+        return torch.cat(parts).unflatten(0, x.shape[:2])
+
+    @torch.inference_mode()
+    def _logits(self, x: Tensor) -> Tensor:
+        """Logits (n, P) of rows (n, D) in all passes, each row by itself."""
+        forced = self.path_forced_[self.pass_numbers_]
+        stored = (self.pass_contexts_, self.pass_memory_, self.pass_rows_, forced)
+        passes = StoredPasses(*(torch.from_numpy(part).to(x.device) for part in stored))
+        return self._network.read(self._features(x[None])[0], passes).cpu().double()
+
+    @torch.inference_mode()
+    def _joint(self, x: Tensor) -> Tensor:
+        """Log π_k + log p(x; θ_k) of rows (n, D) for all passes, (n, P)."""
+        contexts = torch.from_numpy(self.pass_contexts_).to(x)
+        density = cast("ConditionalDensity", self._network.density)
+        log_p = density.log_prob(x.expand(len(contexts), -1, -1), contexts) * density.nats
+        return log_p.cpu().double().mT + torch.from_numpy(self.pass_weights_).log()
+
+    @property
+    def _network(self) -> FilteringNetwork:
+        return cast("FilteringNetwork", self.module_)

@@ -1,0 +1,311 @@
+"""A network trained beforehand seats the rows one by one, as guests in a restaurant of clusters.
+
+    q(c | X) = Π_n q(c_n | c_<n, X)          exact and normalised, for a given order of the rows
+    q̄(c)     = mean of q(c | X) over several random orders
+    ĉ        = the partition of the largest q̄ among those that a search finds
+    r_ik     ∝ exp f(G_k, 0), row i joining cluster k of ĉ as one row more, after all others
+
+The last is worked out for each row by itself, in double precision, so that a row gets the same
+answer in any company; see :mod:`asterism.functional.sequential` for q.
+
+Pakman, Wang, Mitelut, Lee & Paninski, "Neural clustering processes", ICML 2020.
+"""
+
+import copy
+import math
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from asterism._validation import StrOptions, at_least, draw_seed, resolve_device
+from asterism.base import AmortizedClusterer
+from asterism.base.posterior import PosteriorMixin
+from asterism.functional.assignments import by_decreasing_size
+from asterism.functional.decoding import (
+    Partitions,
+    distinct_partitions,
+    sample_partitions,
+    search_partitions,
+)
+from asterism.functional.nearest import nearest_rows
+from asterism.functional.sequential import order_log_probs, random_orders
+from asterism.functional.sets import SetBatch, pad_sets, size_sorted_chunks
+from asterism.nn.ncp import NCPScorer, NeuralClusteringProcess
+from asterism.priors import RestaurantMixturePrior
+from asterism.training import TrainingPlan
+
+__all__ = ["NCP"]
+
+_STEPS = 1 << 18  # rows times threads that a decoding holds: 128 MB at the published width
+_TIE = 1e-9  # log-responsibilities no further apart are equal
+
+
+class NCP(PosteriorMixin, AmortizedClusterer):
+    """Neural clustering process: partitions drawn from a learnt posterior, K found.
+
+    Parameters
+    ----------
+    decode : {"beam", "greedy", "sample"}, default="beam"
+        How likely partitions are looked for: a beam search, the likeliest step each time, or the
+        ``n_samples`` random ones.
+    beam_width : int, default=8
+        Prefixes that a beam search keeps; also how many partitions, whatever the search, are
+        compared under all orders.
+    n_orders : int, default=4
+        Random orders of the rows to search in, and over which probabilities are averaged.
+    n_samples : int, default=100
+        Partitions drawn from the posterior.
+    max_points : int, default=500
+        Most rows read together. Of a larger table so many are chosen at random.
+    weights : str or path, default="default"
+        Name of shipped weights, or a file.
+    scaling : {"auto", "none"}, default="auto"
+        "none" hands the data to the network as they are.
+    device : str, default="auto"
+        Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
+    random_state : int, RandomState or None, default=None
+        Seed of the orders, the rows chosen, the samples and of ``pretrain``.
+    verbose : bool or int, default=False
+        Show a progress bar while pre-training.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, 0 the largest, as ``predict`` has it: each row looks at the clusters of
+        the partition found, and a few at their borders may leave the one they were counted in.
+    n_clusters_ : int
+        Clusters that own at least one row.
+    context_indices_, context_labels_ : ndarray of shape (n_context,)
+        Rows read together, and the partition found of them.
+    context_rows_ : ndarray of shape (n_context, n_network_dimensions)
+        Those rows in the network's coordinates ``(X - origin_) @ projection_``.
+    nearest_ : ndarray of shape (n_rows,)
+        For each row the place of the nearest of the context, which it follows in ``partitions_``.
+    log_probability_ : float
+        Log of the mean probability of the partition over orders.
+    order_deviation_ : float
+        Standard deviation of its log-probability over orders; a perfect network would have none.
+    cluster_sums_ : ndarray of shape (n_clusters, n_code)
+        Codes of the context's rows, summed over each cluster; one without rows comes last.
+    cluster_ranks_ : ndarray of shape (n_clusters,)
+        Place of each cluster by its size in the context; of two that suit a row equally well the
+        larger takes it.
+    partitions_, log_probabilities_, k_posterior_, confidence_, overall_confidence_, coassignment_
+        See :class:`asterism.base.posterior.PosteriorMixin`. Log-probabilities are exact, each under
+        the random order its partition was drawn in, and concern the context's rows.
+    origin_, projection_ : ndarray
+        The affine map.
+    module_ : torch.nn.Module
+        The network.
+
+    Notes
+    -----
+    The network sums over rows, and is at home with as many as it was trained on.
+
+    References
+    ----------
+    Pakman, Wang, Mitelut, Lee & Paninski, "Neural clustering processes", ICML 2020.
+
+    Examples
+    --------
+    A network of two steps of training, to show the calls:
+
+    >>> from sklearn.datasets import make_blobs
+    >>> from asterism.methods.ncp import NCP
+    >>> from asterism.training import TrainingPlan
+    >>> X, _ = make_blobs(30, random_state=0)
+    >>> model = NCP(random_state=0).pretrain(plan=TrainingPlan(steps=2), batch_size=2, hidden=8)
+    >>> labels, log_probability = model.fit(X).samples(5)
+    >>> labels.shape, log_probability.shape
+    ((5, 30), (5,))
+    """
+
+    _module_class: ClassVar[type[nn.Module]] = NeuralClusteringProcess
+    _default_weights: ClassVar[str] = "ncp-mog"
+    _per_cluster: ClassVar[tuple[str, ...]] = ("cluster_sums_", "cluster_ranks_")
+    _chunk: ClassVar[int] = 4096
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AmortizedClusterer._parameter_constraints,
+        **PosteriorMixin._parameter_constraints,
+        "decode": [StrOptions({"beam", "greedy", "sample"})],
+        "beam_width": [at_least(1)],
+        "n_orders": [at_least(1)],
+        "max_points": [at_least(2)],
+    }
+
+    context_labels_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        decode: str = "beam",
+        beam_width: int = 8,
+        n_orders: int = 4,
+        n_samples: int = 100,
+        max_points: int = 500,
+        weights: str | Path = "default",
+        scaling: str = "auto",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.decode = decode
+        self.beam_width = beam_width
+        self.n_orders = n_orders
+        self.n_samples = n_samples
+        self.max_points = max_points
+        self.weights = weights
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- training -----------------------------------------------------------------------------
+
+    def _architecture(self, prior: Any) -> dict[str, Any]:
+        return {"dim": getattr(prior, "dim", 2)}
+
+    def _default_prior(self) -> RestaurantMixturePrior:
+        return RestaurantMixturePrior(n_points=(5, 99))
+
+    def _default_plan(self) -> TrainingPlan:
+        # As published, but for the step half-way down, to 5e-5 at iteration 1200.
+        return TrainingPlan(
+            steps=3500, lr=1e-4, weight_decay=0.01, schedule="drop", drop_at=2200 / 3500
+        )
+
+    # --- fit ----------------------------------------------------------------------------------
+
+    def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
+        seed = draw_seed(self.random_state)
+        # Every data set has a generator of its own: its answer does not depend on the others.
+        contexts = [
+            _Context.choose(x[keep], self.max_points, self.n_orders, seed)
+            for x, keep in zip(batch.x, batch.keep, strict=True)
+        ]
+        scorer = self._network.scorer()
+        if self.decode == "sample":
+            found = [_draw(scorer, c.rows, self.n_samples, c.chance) for c in contexts]
+        else:
+            found = _search(scorer, contexts, self.beam_width if self.decode == "beam" else 1)
+        answers = []
+        for context, partitions in zip(contexts, found, strict=True):
+            likely, _ = distinct_partitions(*partitions)
+            answer = self._conclude(scorer, context, likely[: self.beam_width])
+            if self.decode == "sample":
+                answer["partitions_"] = partitions.labels.numpy()[:, context.nearest]
+                answer["log_probabilities_"] = partitions.log_probs.numpy()
+            answers.append(answer)
+        return answers
+
+    def _conclude(
+        self, scorer: NCPScorer, context: "_Context", candidates: Tensor
+    ) -> dict[str, Any]:
+        """The partition, of (P, N) candidates, that is likeliest over all orders."""
+        rows = context.rows
+        log_q = order_log_probs(scorer, rows, candidates.to(rows.device), context.orders)  # (P, O)
+        mean = log_q.logsumexp(dim=1) - math.log(log_q.shape[1])
+        best = int(mean.argmax())
+        labels, _ = by_decreasing_size(candidates[best].numpy())
+        member = nn.functional.one_hot(torch.from_numpy(labels)).double()
+        join = self._judge().encode(rows.cpu().double()).join
+        return {
+            "context_indices_": context.indices.numpy(),
+            "context_rows_": rows.cpu().numpy(),
+            "context_labels_": labels,
+            "nearest_": context.nearest,
+            "cluster_sums_": (member.T @ join).numpy(),
+            "cluster_ranks_": np.arange(member.shape[1]),
+            "log_probability_": float(mean[best]),
+            "order_deviation_": float(log_q[best].std(correction=0)),
+        }
+
+    def _reorder(self, order: np.ndarray) -> None:
+        empty = np.setdiff1d(np.arange(len(self.cluster_sums_)), order)
+        self.context_labels_ = np.argsort(np.concatenate([order, empty]))[self.context_labels_]
+        super()._reorder(order)
+
+    # --- after fit ----------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        judge = self._judge()
+        join = judge.encode(torch.from_numpy(self._aligned(X))).join  # (Q, C)
+        sums = torch.from_numpy(self.cluster_sums_)  # (K, C)
+        states = judge.state(sums)
+        others = states.sum(dim=0) - states
+        logits = judge.score(others + judge.state(sums + join.unsqueeze(1)))  # (Q, K)
+        # A network of straight pieces finds two parts of one group equally good for a row: then the
+        # larger shall take it, not the one that rounding favours.
+        return logits.log_softmax(dim=1).numpy() - _TIE * self.cluster_ranks_
+
+    @torch.inference_mode()
+    def _sample_partitions(self, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        context = torch.from_numpy(self.context_rows_).to(resolve_device(self.device))
+        chance = torch.Generator().manual_seed(seed)
+        drawn = _draw(self._network.scorer(), context, n, chance)
+        return drawn.labels.numpy()[:, self.nearest_], drawn.log_probs.numpy()
+
+    @property
+    def _network(self) -> Any:
+        return self._on_device()
+
+    def _judge(self) -> NCPScorer:
+        """The maps in double precision: single rows and many must come out the same."""
+        return copy.deepcopy(self._network).cpu().double().scorer()
+
+
+class _Context(NamedTuple):
+    """Rows of a table that are read together."""
+
+    indices: Tensor  # (N,) their numbers, sorted
+    rows: Tensor  # (N, D)
+    nearest: np.ndarray  # for each row of the table the place of the nearest of them; its own if in
+    orders: Tensor  # (O, N) in which they are read
+    chance: torch.Generator
+
+    @classmethod
+    def choose(cls, x: Tensor, most: int, n_orders: int, seed: int) -> "_Context":
+        """At most ``most`` of the rows ``x``, at random, and random orders of them."""
+        chance = torch.Generator().manual_seed(seed)
+        indices, rows = torch.arange(len(x)), x
+        nearest = np.arange(len(x), dtype=np.int32)
+        if len(x) > most:
+            indices = torch.randperm(len(x), generator=chance)[:most].sort().values
+            rows = x[indices.to(x.device)]
+            nearest = nearest_rows(x.cpu().numpy(), rows.cpu().numpy())[0].astype(np.int32)
+            nearest[indices.numpy()] = np.arange(most, dtype=np.int32)
+        everything = torch.ones(1, len(rows), dtype=torch.bool)
+        orders = random_orders(everything, n_orders, chance)[0].to(x.device)
+        return cls(indices, rows, nearest, orders, chance)
+
+
+def _search(scorer: NCPScorer, contexts: list[_Context], width: int) -> list[Partitions]:
+    """Partitions (S, N_b) of each data set by beam search, and their log-probabilities (S,)."""
+    found: dict[int, Partitions] = {}
+    sizes, n_orders = [len(c.rows) for c in contexts], len(contexts[0].orders)
+    for chunk in size_sorted_chunks(sizes, _STEPS // (n_orders * width)):
+        batch = pad_sets([contexts[i].rows for i in chunk])
+        rest = torch.arange(batch.x.shape[1], device=batch.x.device).repeat(n_orders, 1)
+        orders = [torch.cat([contexts[i].orders, rest[:, sizes[i] :]], dim=1) for i in chunk]
+        drawn = search_partitions(scorer, batch.x, batch.keep, torch.stack(orders), width)
+        for place, i in enumerate(chunk):
+            found[i] = Partitions(drawn.labels[place, :, : sizes[i]], drawn.log_probs[place])
+    return [found[i] for i in range(len(contexts))]
+
+
+def _draw(scorer: NCPScorer, context: Tensor, n: int, chance: torch.Generator) -> Partitions:
+    """Draw n partitions of one data set (N, D), (n, N), each in an order of its own."""
+    x, keep = context[None], torch.ones(1, len(context), dtype=torch.bool, device=context.device)
+    most = max(1, _STEPS // len(context))
+    parts = [
+        sample_partitions(scorer, x, keep, random_orders(keep, size, chance), chance)
+        for size in (min(most, n - start) for start in range(0, n, most))
+    ]
+    return Partitions(
+        torch.cat([part.labels[0] for part in parts]),
+        torch.cat([part.log_probs[0] for part in parts]),
+    )

@@ -1,0 +1,185 @@
+"""A mixture of Gaussians written down cluster by cluster until the network says stop.
+
+    K = smallest k with c_k < ½,   θ = {π_j, μ_j, σ_j}_{j ≤ K} = pass K of the network
+    r_ik ∝ π_k N(x_i; μ_k, diag σ_k²)
+
+c_k is the probability of more than k clusters; see :mod:`asterism.nn.recurrent`. The network is
+trained on data sets of few clusters and does not count beyond them: the baseline of deep amortised
+clustering, which filters one cluster at a time instead.
+
+Lee, Lee & Teh, "Deep amortized clustering", 2019.
+"""
+
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from asterism._validation import StrOptions, at_least, check_rows
+from asterism.base import AmortizedClusterer
+from asterism.functional.mixtures import Mixture, em_step, log_likelihood, log_responsibilities
+from asterism.functional.sets import SetBatch
+from asterism.nn.recurrent import RecurrentSetTransformer
+from asterism.priors import ClusterMixturePrior
+from asterism.training import TrainingPlan
+
+__all__ = ["RecurrentMixture"]
+
+
+class RecurrentMixture(AmortizedClusterer):
+    """Mixture of Gaussians by a Set Transformer that adds components until it stops.
+
+    Data of more columns than the network knows are projected on their leading principal axes, and
+    all data are moved to the place and scale of the training prior by one recorded affine map.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default="auto"
+        Number of components. "auto" lets the network stop; a number is used as it is.
+    max_slots : int, default=50
+        Where "auto" ends if the network does not stop.
+    refine : {None, "em"}, default=None
+        Follow the network by expectation maximisation.
+    n_em : int, default=1
+        Rounds of it.
+    weights : str or path, default="default"
+        Name of shipped weights, or a file.
+    scaling : {"auto", "none"}, default="auto"
+        "none" hands the data to the network as they are.
+    device : str, default="auto"
+        Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
+    random_state : int, RandomState or None, default=None
+        Seed of ``pretrain``; ``fit`` draws nothing.
+    verbose : bool or int, default=False
+        Show a progress bar while pre-training.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, 0 the largest.
+    n_clusters_ : int
+        Clusters that own at least one row.
+    weights_ : ndarray of shape (n_components,)
+        Mixture weights π; components that own no row come last.
+    means_, scales_ : ndarray of shape (n_components, n_network_dimensions)
+        Centres and standard deviations, in the network's coordinates
+        ``(X - origin_) @ projection_``.
+    stopped_ : bool
+        Whether the network stopped by itself; False where ``n_clusters`` was given.
+    notes_ : list of str
+        Only if there is something to tell: that columns were projected, or that the network did
+        not stop, and so failed.
+    origin_, projection_ : ndarray
+        The affine map.
+    module_ : torch.nn.Module
+        The network.
+
+    References
+    ----------
+    Lee, Lee & Teh, "Deep amortized clustering", 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from asterism.methods.recurrent import RecurrentMixture
+    >>> from asterism.priors import ClusterMixturePrior
+    >>> from asterism.training import TrainingPlan
+    >>> model = RecurrentMixture(n_clusters=3, random_state=0)
+    >>> prior, plan = ClusterMixturePrior(n_points=(30, 60)), TrainingPlan(steps=2)
+    >>> model = model.pretrain(prior, plan=plan, width=16)
+    >>> model.fit(make_blobs(100, random_state=0)[0]).means_.shape
+    (3, 2)
+    """
+
+    _module_class: ClassVar[type[nn.Module]] = RecurrentSetTransformer
+    _default_weights: ClassVar[str] = "recurrent-mog"
+    _per_cluster: ClassVar[tuple[str, ...]] = ("weights_", "means_", "scales_")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AmortizedClusterer._parameter_constraints,
+        "n_clusters": [at_least(1), StrOptions({"auto"})],
+        "max_slots": [at_least(1)],
+        "refine": [StrOptions({"em"}), None],
+        "n_em": [at_least(1)],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | str = "auto",
+        *,
+        max_slots: int = 50,
+        refine: str | None = None,
+        n_em: int = 1,
+        weights: str | Path = "default",
+        scaling: str = "auto",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_slots = max_slots
+        self.refine = refine
+        self.n_em = n_em
+        self.weights = weights
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _architecture(self, prior: Any) -> dict[str, Any]:
+        most = getattr(prior, "max_clusters", getattr(prior, "n_clusters", 4))
+        return {"dim": getattr(prior, "dim", 2), "max_clusters": most}
+
+    def _default_prior(self) -> ClusterMixturePrior:
+        return ClusterMixturePrior()
+
+    def _default_plan(self) -> TrainingPlan:
+        return TrainingPlan(steps=20_000, lr=5e-4, schedule="cosine", warmup=0.01, clip=10.0)
+
+    def _check_set(self, X: np.ndarray) -> None:
+        if self.n_clusters != "auto":
+            check_rows(len(X), int(self.n_clusters))
+
+    def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
+        network = cast("RecurrentSetTransformer", self.module_)
+        if self.n_clusters == "auto":
+            found, counts, stops = network.unroll(batch.x, batch.keep, max_slots=self.max_slots)
+            count, stopped = counts.tolist(), stops.tolist()
+        else:
+            found = network(batch.x, batch.keep, n_slots=int(self.n_clusters))
+            count, stopped = [int(self.n_clusters)] * len(batch), [False] * len(batch)
+        # The rest is small, wants double precision, and some accelerators have none.
+        mixture = Mixture(*(part.cpu().double() for part in found))
+        x, keep = batch.x.cpu().double(), batch.keep.cpu()
+        for _ in range(self.n_em if self.refine == "em" else 0):
+            mixture = em_step(x, mixture, keep)
+        log_weights, means, scales = (part.numpy() for part in mixture)
+        return [
+            {
+                "weights_": np.exp(log_weights[b, :k]),
+                "means_": means[b, :k],
+                "scales_": scales[b, :k],
+                "stopped_": stopped[b],
+            }
+            for b, k in enumerate(count)
+        ]
+
+    def _accept(self, answer: dict[str, Any]) -> None:
+        super()._accept(answer)
+        if self.n_clusters == "auto" and not self.stopped_:
+            told = f"the network did not stop within max_slots={self.max_slots}: do not trust it"
+            self.notes_ = [*getattr(self, "notes_", []), told]
+
+    @property
+    def _mixture(self) -> Mixture:
+        log_weights = np.log(np.maximum(self.weights_, np.finfo(np.float64).tiny))
+        parts = (log_weights, self.means_, self.scales_)
+        return Mixture(*(torch.from_numpy(part) for part in parts))
+
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        return log_responsibilities(torch.from_numpy(self._aligned(X)), self._mixture).numpy()
+
+    def _score(self, X: np.ndarray) -> float:
+        """Mean log-likelihood a row, in the network's coordinates."""
+        return float(log_likelihood(torch.from_numpy(self._aligned(X)), self._mixture).mean())

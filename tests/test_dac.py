@@ -1,0 +1,247 @@
+"""The estimator of deep amortised clustering."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from asterism.exceptions import DataError
+from asterism.functional.sets import SetBatch
+from asterism.methods.dac import DAC
+from asterism.training import TrainingPlan
+
+TINY = {"width": 16, "heads": 2, "n_inducing": 4, "depth": 2}
+KINDS = {
+    "min": {},
+    "anchored": {"loss": "anchored"},
+    "maf": {"density": "maf", "density_options": {"hidden": (8, 8)}},
+    "no density": {"density": "none"},
+}
+
+
+class Blobs:
+    """One to three Gaussians far apart."""
+
+    dim = 2
+
+    def sample(self, batch_size, generator):
+        def normal(*shape):
+            return torch.randn(*shape, generator=generator)
+
+        weights = torch.rand(batch_size, 3, generator=generator) + 0.05
+        weights[:, 1:] *= torch.rand(batch_size, 2, generator=generator) > 0.5
+        labels = torch.multinomial(weights, 48, replacement=True, generator=generator)
+        centers = 3 * normal(batch_size, 3, 2)
+        x = centers.gather(1, labels[..., None].expand(-1, -1, 2)) + 0.2 * normal(batch_size, 48, 2)
+        return SetBatch(x, torch.ones(batch_size, 48, dtype=torch.bool), labels)
+
+
+def untrained(kind="min", bias=0.0, **parameters):
+    """Network that knows nothing; it claims half of the usual rows first, with a bias fewer."""
+    model = DAC(random_state=0, scaling="none", **parameters)
+    model.pretrain(Blobs(), plan=TrainingPlan(steps=0), batch_size=1, **TINY, **KINDS[kind])
+    network = model.module_
+    with torch.no_grad():
+        network.claim.weight.mul_(30)
+        x = torch.from_numpy(blobs()[0]).float()[None]
+        anchor = torch.tensor([0]) if network.anchored else None
+        network.claim.bias -= network.step(x, None, anchor)[0].median() + bias
+    return model
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A small network, trained for some seconds; copies are handed out."""
+    model = DAC(random_state=0, scaling="none").pretrain(
+        Blobs(),
+        plan=TrainingPlan(steps=200, lr=3e-3, schedule="cosine", warmup=0.05, clip=10.0),
+        batch_size=8,
+        width=32,
+        n_inducing=8,
+        depth=2,
+        loss="anchored",
+    )
+    kept = pickle.dumps(model)
+    return lambda **parameters: pickle.loads(kept).set_params(**parameters)
+
+
+def blobs(sizes=(60, 40, 20), seed=1):
+    centers = [[-3, -3], [3, -2], [0, 4]]
+    return make_blobs(list(sizes), centers=centers, cluster_std=0.2, random_state=seed)
+
+
+def test_training_lowers_the_loss_and_easy_clusters_are_found(trained):
+    X, y = blobs()
+    model = trained().fit(X)
+    assert model.history_[-1]["loss"] < 0.5 * model.history_[0]["loss"]
+    assert adjusted_rand_score(y, model.labels_) > 0.8
+    assert model.n_leftover_ == 0
+    refined = trained(refine="em").fit(X)
+    assert adjusted_rand_score(y, refined.labels_) > 0.8
+    assert refined.score(X) > model.score(X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"max_iter": 3}, {"min_cluster_size": 8}])
+def test_new_rows_are_read_by_themselves_and_as_the_old_ones_were(kind, options):
+    X, _ = blobs((20, 20, 20))
+    model = untrained(kind, **options).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    np.testing.assert_array_equal(probability.argmax(axis=1), model.labels_)
+    new = X[::-7] + 0.3
+    alone = np.concatenate([model.predict(row[None]) for row in new])
+    np.testing.assert_array_equal(alone, model.predict(new))
+    assert np.isfinite(model.score(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_path_tells_what_happened(kind):
+    X, _ = blobs((15, 10, 5))
+    model = untrained(kind).fit(X)
+    left = np.arange(len(X))
+    for number, step in enumerate(model.filtering_path_):
+        np.testing.assert_array_equal(step.indices, left)
+        np.testing.assert_array_equal(step.taken, model.raw_labels_[left] == number)
+        claimed = step.probabilities > 0.5
+        assert step.taken.any()
+        assert step.forced or (step.taken == claimed).all()
+        assert (step.center is None) == (kind in ("maf", "no density"))
+        left = left[~step.taken]
+    assert len(left) == model.n_leftover_ == (model.raw_labels_ < 0).sum()
+    assert model.n_passes_ == len(model.filtering_path_)
+
+
+def test_a_network_that_claims_nothing_still_ends():
+    X, _ = blobs((10, 5, 5))
+    model = untrained(bias=1e4).fit(X)
+    assert model.n_passes_ == len(X) == model.n_clusters_
+    assert all(step.forced for step in model.filtering_path_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    capped = untrained(bias=1e4, max_iter=3).fit(X)
+    assert capped.n_leftover_ == len(X) - 3
+    assert set(capped.labels_) == {0, 1, 2}
+    assert np.bincount(capped.labels_).sum() == len(X)
+    np.testing.assert_array_equal(capped.predict(X), capped.labels_)
+
+
+def test_equal_rows_share_a_cluster():
+    X = np.repeat(blobs((4, 3, 3))[0], 5, axis=0)
+    for bias in (0.0, 1e4):
+        model = untrained(bias=bias).fit(X)
+        assert (model.labels_.reshape(-1, 5) == model.labels_[::5, None]).all()
+
+
+def test_small_clusters_are_dissolved():
+    X, _ = blobs((30, 20, 10))
+    loose = untrained().fit(X)
+    sizes = np.bincount(loose.labels_)
+    assert sizes.min() < 6 <= sizes.max()
+    tight = untrained(min_cluster_size=6).fit(X)
+    assert np.bincount(tight.labels_).min() >= 6
+    np.testing.assert_array_equal(tight.raw_labels_, loose.raw_labels_)
+    # If all are too small the largest stays.
+    assert untrained(min_cluster_size=10**6).fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("kind", ["min", "maf", "no density"])
+def test_clusters_are_merged_to_the_number_asked_for(kind):
+    X, _ = blobs((30, 20, 10))
+    free = untrained(kind, bias=1e4, max_iter=6).fit(X)
+    model = untrained(kind, bias=1e4, max_iter=6, n_clusters=2).fit(X)
+    assert free.n_clusters_ > 2
+    assert model.n_clusters_ == len(model.weights_) == 2
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert len(np.unique(model.labels_[X[:, 1] > 2])) == 1  # what lies together goes together
+    if kind == "min":
+        assert model.means_.shape == (2, 2)
+    with pytest.warns(ConvergenceWarning, match=r"n_clusters=20, but the network finds \d+"):
+        untrained(kind, max_iter=3, n_clusters=20).fit(X)
+
+
+def test_reassignment_and_refinement_read_by_densities(trained):
+    X, _ = blobs()
+    model = trained(reassign=True).fit(X)
+    normal = torch.distributions.Normal(*map(torch.from_numpy, (model.means_, model.scales_)))
+    log_p = normal.log_prob(torch.from_numpy(X)[:, None]).sum(-1)
+    log_p = log_p + torch.from_numpy(model.weights_).log()
+    np.testing.assert_array_equal(log_p.argmax(dim=1), model.labels_)
+    assert model.score(X) == pytest.approx(log_p.logsumexp(dim=1).mean().item(), rel=1e-4)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    more = [trained(refine="em", n_em=n).fit(X).score(X) for n in (1, 5)]
+    assert more[1] >= more[0] - 1e-9
+
+
+def test_what_the_weights_cannot_do_is_refused():
+    X, _ = blobs()
+    with pytest.raises(DataError, match="refine='em' moves Gaussians"):
+        untrained("maf", refine="em").fit(X)
+    with pytest.raises(DataError, match="reassign=True needs densities"):
+        untrained("no density", reassign=True).fit(X)
+    with pytest.raises(DataError, match="n_samples=2 should be >= n_clusters=3"):
+        untrained(n_clusters=3).fit(X[:2])
+
+
+def test_anchors_depend_on_the_seed_alone():
+    X, _ = blobs((20, 20, 20))
+    sets = [X, X[:25] + 0.1, X[10:50] - 0.1]
+    model = untrained("anchored")
+    state = torch.get_rng_state()
+    first = model.fit(X).raw_labels_
+    np.testing.assert_array_equal(model.fit(X).raw_labels_, first)
+    for twin, data in zip(model.fit_many(sets), sets, strict=True):
+        np.testing.assert_array_equal(twin.raw_labels_, model.fit(data).raw_labels_)
+    assert torch.equal(torch.get_rng_state(), state)
+    others = [model.set_params(random_state=seed).fit(X).raw_labels_ for seed in range(1, 6)]
+    assert any((other != first).any() for other in others)
+
+
+def test_many_data_sets_are_read_as_if_alone():
+    X, _ = blobs((20, 20, 20))
+    sets = [X, X[:7], X[10:50]]
+    model = untrained()
+    for twin, data in zip(model.fit_many(sets), sets, strict=True):
+        np.testing.assert_array_equal(twin.labels_, model.fit(data).labels_)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_model_reads_on(kind, tmp_path):
+    X, _ = blobs((20, 10, 10))
+    model = untrained(kind).fit(X)
+    model.save(tmp_path / "model")
+    twin = DAC.load(tmp_path / "model")
+    np.testing.assert_array_equal(twin.predict(X), model.labels_)
+    np.testing.assert_allclose(twin.score(X), model.score(X))
+    assert len(twin.filtering_path_) == model.n_passes_
+    np.testing.assert_array_equal(clone(twin).fit(X).labels_, model.labels_)
+
+
+def test_images_are_clustered_as_rows():
+    class Images(Blobs):
+        dim = 225
+
+        def sample(self, batch_size, generator):
+            batch = super().sample(batch_size, generator)
+            spread = torch.linspace(-1, 1, 450).reshape(2, 225)
+            return SetBatch((batch.x @ spread).sigmoid(), batch.keep, batch.labels)
+
+    model = DAC(scaling="none", max_iter=4, random_state=0).pretrain(
+        Images(),
+        plan=TrainingPlan(steps=2),
+        batch_size=1,
+        **TINY,
+        encoder="conv",
+        density="vae",
+        encoder_options={"widths": [8, 8, 8]},
+        density_options={"widths": [8, 8, 8], "latent_dim": 4, "n_transforms": 1, "hidden": 8},
+    )
+    X = Images().sample(1, torch.Generator().manual_seed(0)).x[0].numpy()
+    model.fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert np.isfinite(model.score(X))
