@@ -126,9 +126,13 @@ class AutoGaussianMixture(_MixtureClusterer):
             return quietly(model, X)
 
         if self.n_clusters == "auto":
-            models = [fitted(k) for k in range(1, min(self.max_clusters, len(X) - 1) + 1)]
-            self.bics_ = {model.n_components: float(model.bic(X)) for model in models}
-            best = min(models, key=lambda model: self.bics_[model.n_components])
+            self.bics_: dict[int, float] = {}
+            # One after the other: the covariances of all at once may not fit into the memory.
+            for k in range(1, min(self.max_clusters, len(X) - 1) + 1):
+                model = fitted(k)
+                self.bics_[k] = float(model.bic(X))
+                if self.bics_[k] == min(self.bics_.values()):
+                    best = model
         else:
             check_rows(len(X), int(self.n_clusters))
             best = fitted(int(self.n_clusters))
