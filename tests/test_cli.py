@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -316,6 +317,23 @@ def test_a_prior_is_chosen_by_name_and_size(table, capfd, monkeypatch):
     ((prior, options),) = seen
     assert prior == ClusterMixturePrior(max_clusters=7, n_points=(30, 99), scale=0.5)
     assert options["width"] == 16
+
+
+def test_training_goes_by_the_plan_of_the_method_but_for_what_is_given(capfd, monkeypatch):
+    seen = []
+
+    def pretrain(estimator, prior, *, plan, **_):
+        seen.append((estimator._default_plan(), plan))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("asterism.base.AmortizedClusterer.pretrain", pretrain)
+    for method in ("asterism", "set-transformer"):
+        assert _run(["train", method, "-o", "w", "-q"]) == 130
+        assert _run(["train", method, "-o", "w", "-q", "--lr", "0.5", "--clip", "3"]) == 130
+    for published, plan in seen[::2]:
+        assert plan == published
+    for published, plan in seen[1::2]:
+        assert plan == replace(published, lr=0.5, clip=3.0)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ from asterism.functional.clusterwise import (
     normal_log_prob,
     partition_steps,
     random_times,
-    stick_breaking,
-    unique_partitions,
 )
+from asterism.functional.partitions import unique_partitions
 from asterism.functional.sets import SetBatch
 from asterism.methods.ccp import ACP, CCP
 from asterism.nn import clusterwise_sampling
@@ -412,16 +411,6 @@ def test_stored_clusters_judge_a_row_as_the_step_did(attention):
             expected = network.join_logits(stage, context)[:, 0]
             torch.testing.assert_close(logits[stage.candidate[0], k], expected)
             G = G + network.encode_cluster(codes.members, member)
-
-
-def test_stick_breaking_is_normalised_and_in_logs():
-    logits = torch.tensor([[0.3, -1.0, 2.0], [-800.0, -900.0, -1000.0], [900.0, 900.0, 900.0]])
-    found = stick_breaking(logits).exp()
-    torch.testing.assert_close(found.sum(dim=1), torch.ones(3))
-    p = logits[0].sigmoid()
-    weights = torch.stack([p[0], (1 - p[0]) * p[1], (1 - p[0]) * (1 - p[1]) * p[2]])
-    torch.testing.assert_close(found[0], weights / weights.sum())
-    np.testing.assert_allclose(found[1:], [[1, 0, 0], [1, 0, 0]], atol=1e-6)
 
 
 def test_unknown_attention_is_refused():

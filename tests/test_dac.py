@@ -202,6 +202,34 @@ def test_anchors_depend_on_the_seed_alone():
     assert any((other != first).any() for other in others)
 
 
+def test_local_scaling_gives_clusters_the_width_of_training(tmp_path):
+    model = untrained().set_params(scaling="local")
+    chance = np.random.default_rng(0)
+    for columns in (2, 4):
+        for n_clusters in (1, 4):
+            centers = 40 * chance.normal(size=(n_clusters, columns))
+            X = centers.repeat(200 // n_clusters, axis=0) + 5 * chance.normal(size=(200, columns))
+            model.fit(X)
+            width = 5 * np.linalg.norm(model.projection_, axis=0).mean()
+            assert 0.1 < width < 0.4  # in training 0.2
+            model.set_params(scaling="auto").fit(X)
+            wide = 5 * np.linalg.norm(model.projection_, axis=0).mean()
+            assert n_clusters > 1 or wide > 1.5
+            model.set_params(scaling="local")
+    outlier = np.concatenate([1e-3 * chance.normal(size=(100, 2)), [[50.0, 50.0]]])
+    model.fit(outlier)
+    spread = np.sqrt(model._aligned(outlier).var(axis=0).mean())
+    assert spread == pytest.approx(model.place_["spreads"][1])  # bounded: no wider than any seen
+    model.fit(np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0))
+    assert "most rows are equal" in model.notes_[0]
+    assert "fewer columns than in training" in model.fit(outlier[:, :1]).notes_[0]
+    twin = DAC.load(model.save(tmp_path / "model"))
+    assert twin.place_ == model.place_
+    del model.place_["scale"]
+    with pytest.raises(DataError, match="do not tell how wide the clusters were"):
+        model.fit(outlier)
+
+
 def test_many_data_sets_are_read_as_if_alone():
     X, _ = blobs((20, 20, 20))
     sets = [X, X[:7], X[10:50]]

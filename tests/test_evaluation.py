@@ -60,6 +60,23 @@ def test_the_command_prints_and_writes_the_same(tmp_path, capfd):
     assert f"ARI              {told['ARI']:.4f}" in plain
 
 
+def test_what_is_no_likelihood_is_not_told_as_one(tmp_path, capfd):
+    class Silhouette(Knowing):
+        def fit_many(self, sets):
+            found = super().fit_many(sets)
+            return [SimpleNamespace(**vars(model), score=lambda x: 0.7) for model in found]
+
+    drawn = batches(1)
+    rows = evaluate(Silhouette([y.numpy() for y in drawn[0].labels]), drawn)
+    assert all(np.isnan(row.log_likelihood) for row in rows)
+    path = tmp_path / "scores.json"
+    arguments = ["evaluate", "set-transformer-mog", "--prior", "warped", "--batches", "1"]
+    out, _ = succeed(capfd, *arguments, "--json", "-q", "-o", str(path))
+    assert "NaN" not in out + path.read_text()  # which is no JSON
+    assert json.loads(out)["oracle"] is None
+    assert json.loads(out)["log-likelihood"] < 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

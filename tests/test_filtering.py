@@ -1,7 +1,5 @@
 """Iterative filtering, the network that answers it, and the loss it learns from."""
 
-import math
-
 import pytest
 import torch
 from torch.nn import functional as F
@@ -12,12 +10,9 @@ from asterism.functional.filtering import (
     equal_rows,
     filter_sets,
     first_claim,
-    merge_groups,
-    pool_mixture,
     read_claims,
     stick_breaking,
 )
-from asterism.functional.mixtures import Mixture, reduce_mixture
 from asterism.functional.sets import SetBatch, pad_sets
 from asterism.nn.attention import MAB, Condition, ISABStack
 from asterism.nn.filtering import FilteringNetwork, StoredPasses
@@ -372,6 +367,15 @@ def test_sticks_break_to_one():
     )
 
 
+def test_sticks_break_in_logs():
+    log_p, log_rest = stick_breaking(torch.tensor([[-800.0, -900.0], [900.0, 900.0]]))
+    torch.testing.assert_close(log_p, torch.tensor([[-800.0, -900.0], [0.0, -900.0]]))
+    torch.testing.assert_close(log_rest, torch.tensor([0.0, -1800.0]))
+    torch.testing.assert_close(
+        stick_breaking(torch.tensor([torch.inf, 0.0]))[0], torch.tensor([0.0, -torch.inf])
+    )
+
+
 def test_the_label_is_the_first_claim_and_the_likeliest_cluster():
     logits = draw(200, 4).double()
     clusters = torch.tensor([0, 1, 0, 2])
@@ -385,16 +389,3 @@ def test_the_label_is_the_first_claim_and_the_likeliest_cluster():
     # Far from all claims only the densities speak.
     far = read_claims(torch.full((200, 4), -50.0).double(), clusters, 3, mixture)
     torch.testing.assert_close(far, mixture)
-
-
-def test_groups_are_those_of_the_reduced_mixture():
-    weights = torch.softmax(draw(9).double(), dim=0)
-    theta = Mixture(weights.log(), 3 * draw(9, 2).double(), draw(9, 2, seed=1).double().abs() + 0.2)
-    for n in (1, 3, 8, 9, 12):
-        groups = merge_groups(theta, n)
-        assert int(groups.max()) + 1 == min(n, 9)
-        found, expected = pool_mixture(theta, groups), reduce_mixture(theta, n)
-        for a, b in zip(found, expected, strict=True):
-            a, b = (part.reshape(len(part), -1)[:, 0].sort().values for part in (a, b))
-            torch.testing.assert_close(a, b)
-    assert math.isclose(pool_mixture(theta, groups).log_weights.exp().sum().item(), 1)

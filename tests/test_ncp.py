@@ -7,17 +7,9 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from asterism.exceptions import DataError
-from asterism.functional.decoding import (
-    distinct_partitions,
-    sample_partitions,
-    search_partitions,
-)
-from asterism.functional.sequential import (
-    by_appearance,
-    order_log_probs,
-    random_orders,
-    step_log_probs,
-)
+from asterism.functional.decoding import sample_partitions, search_partitions
+from asterism.functional.partitions import by_appearance, likeliest_first
+from asterism.functional.sequential import order_log_probs, random_orders, step_log_probs
 from asterism.functional.sets import SetBatch, pad_sets
 from asterism.methods.ncp import NCP
 from asterism.nn.ncp import NeuralClusteringProcess
@@ -261,9 +253,9 @@ def test_same_generator_same_samples_and_the_global_one_is_left_alone():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_distinct_partitions_leave_out_the_impossible():
+def test_likely_partitions_leave_out_the_impossible():
     labels = torch.tensor([[0, 0], [0, 1], [0, 0]])
-    found, log_probs = distinct_partitions(labels, torch.tensor([-4.0, -torch.inf, -2.0]))
+    found, log_probs = likeliest_first(labels, torch.tensor([-4.0, -torch.inf, -2.0]))
     assert found.tolist() == [[0, 0]]
     assert log_probs.tolist() == [-2.0]
 

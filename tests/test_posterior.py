@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score, rand_score
 from torch import nn
 
+from asterism._validation import draw_seed
 from asterism.base import AmortizedClusterer
 from asterism.base import posterior as base_posterior
 from asterism.base.posterior import PosteriorMixin
@@ -344,8 +345,13 @@ def test_fit_keeps_the_draws_and_their_summaries():
     model = Coins(random_state=0).fit(X)
     assert model.partitions_.shape == (100, 40)
     assert model.partitions_.dtype == np.int32
-    np.testing.assert_array_equal(model.partitions_, by_appearance(model.samples(100)[0]))
-    np.testing.assert_allclose(model.log_probabilities_, model.samples(100)[1])
+    drawn, log_probability = model._sample_partitions(100, draw_seed(0))
+    np.testing.assert_array_equal(model.partitions_, by_appearance(drawn))
+    np.testing.assert_allclose(model.log_probabilities_, log_probability)
+    fresh, log_probability = model.samples(100)
+    assert (by_appearance(fresh) != model.partitions_).any()
+    np.testing.assert_array_equal(model.samples(100)[0], fresh)
+    np.testing.assert_allclose(model.samples(100)[1], log_probability)
     assert model.log_probabilities_.dtype == np.float64
     np.testing.assert_allclose(model.k_posterior_, count_posterior(model.partitions_))
     np.testing.assert_allclose(model.confidence_, row_confidence(model.labels_, model.partitions_))

@@ -85,7 +85,7 @@ def test_the_loss_is_the_published_one_pass_by_pass():
         going_on, terms = 1.0, []
         for k in range(1, 5):
             # The reference runs the whole decoder again with k slots.
-            rows = net.gather(slots[None, :k], encoded(net, batch.x[b : b + 1]))
+            rows = net.gather(slots[None, :k], net.encoder(batch.x[b : b + 1]))
             torch.testing.assert_close(rows[0], read[b, :k], rtol=1e-4, atol=1e-5)
             for block in net.decoder:
                 rows = block(rows)
@@ -96,12 +96,6 @@ def test_the_loss_is_the_published_one_pass_by_pass():
         fit = log_likelihood(batch.x[b : b + 1], mixture).mean()
         expected.append(sum(terms) / 4 - fit)
     torch.testing.assert_close(net.loss(batch), sum(expected) / 6, rtol=1e-4, atol=1e-4)
-
-
-def encoded(net, x):
-    for block in net.encoder:
-        x = block(x)
-    return x
 
 
 def test_slots_grow_from_those_before_them():

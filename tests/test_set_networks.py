@@ -1,5 +1,6 @@
 """Properties every set network has, and the mathematics it stands on."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,13 +8,15 @@ import pytest
 import torch
 from sklearn.mixture import GaussianMixture
 
-from asterism.functional.alignment import apply_alignment, fit_alignment
+from asterism.functional.alignment import apply_alignment, fit_alignment, group_scale
 from asterism.functional.mixtures import (
     Mixture,
     em_step,
     joint_log_prob,
     log_likelihood,
     log_responsibilities,
+    merge_components,
+    pool_components,
     reduce_mixture,
 )
 from asterism.functional.sets import SetBatch, pad_sets
@@ -187,6 +190,50 @@ def test_reduction_merges_the_nearest_pair_and_keeps_the_moments():
     assert reduce_mixture(theta, 1).means.item() == pytest.approx(5.25)
 
 
+def test_groups_are_merged_as_single_pairs_would_be():
+    weights = torch.softmax(draw(9).double(), dim=0)
+    theta = Mixture(weights.log(), 3 * draw(9, 2).double(), draw(9, 2, seed=1).double().abs() + 0.2)
+    parts = [([k], weights[k], theta.means[k], theta.scales[k].square()) for k in range(9)]
+
+    def merged(one, other):
+        (a, v, m, s), (b, w, n, t) = one, other
+        mean = (v * m + w * n) / (v + w)
+        second = (v * (s + m**2) + w * (t + n**2)) / (v + w)
+        return a + b, v + w, mean, second - mean**2
+
+    def cost(pair):
+        joint = merged(*pair)
+        return float(joint[1] * joint[3].log().sum() - sum(p[1] * p[3].log().sum() for p in pair))
+
+    for n in range(9, 0, -1):
+        groups = merge_components(theta, n)
+        assert sorted(map(sorted, (p[0] for p in parts))) == [
+            (groups == g).nonzero().flatten().tolist() for g in range(n)
+        ]
+        found = pool_components(theta, groups)
+        for names, weight, mean, variance in parts:
+            g = groups[names[0]]
+            torch.testing.assert_close(found.log_weights[g].exp(), weight)
+            torch.testing.assert_close(found.means[g], mean)
+            torch.testing.assert_close(found.scales[g].square(), variance)
+        pairs = itertools.combinations(parts, 2)
+        if best := min(pairs, key=cost, default=None):
+            parts = [part for part in parts if part[0] not in (best[0][0], best[1][0])]
+            parts.append(merged(*best))
+    assert merge_components(theta, 12).tolist() == list(range(9))
+
+
+def test_a_component_of_no_weight_is_merged_and_leaves_no_trace():
+    theta = Mixture(
+        torch.tensor([0.0, -torch.inf, -torch.inf]),
+        torch.tensor([[0.0], [3.0], [9.0]]),
+        torch.ones(3, 1),
+    )
+    found = reduce_mixture(theta, 1)
+    torch.testing.assert_close(found.means, torch.zeros(1, 1))
+    torch.testing.assert_close(found.scales, torch.ones(1, 1))
+
+
 # --- priors, padding, alignment -------------------------------------------------------------------
 
 
@@ -230,6 +277,32 @@ def test_alignment_centres_and_scales(rows, columns):
     np.testing.assert_allclose(aligned.mean(axis=0), 0, atol=1e-6)
     used = aligned.var(axis=0)[: min(columns, 2)]
     assert np.sqrt(used.mean()) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("rows", [30, 120, 900])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_the_scale_of_clusters_is_found_whatever_their_number(rows, columns):
+    rng = np.random.default_rng(0)
+    for n_clusters in (1, 2, 5):
+        centers = 1e3 + 30 * np.arange(n_clusters)[:, None] * np.ones(columns)
+        X = centers[np.arange(rows) % n_clusters] + rng.normal(size=(rows, columns))
+        found = group_scale(X)
+        assert 0.4 < found < 1.4
+        assert group_scale(7 * X) == pytest.approx(7 * found)
+        assert group_scale(X[::-1]) == pytest.approx(found, rel=0.15)  # some rows of 900 are seen
+
+
+def test_rows_without_a_scale_have_none():
+    assert group_scale(np.full((9, 2), 3.3)) == 0
+    assert group_scale(np.repeat([[0.0, 0.1], [5.0, 5.0]], 40, axis=0)) == 0
+    assert group_scale(np.array([[0.0], [2.0]])) == pytest.approx(1)
+
+
+def test_the_median_is_moved_to_zero_where_it_was_in_training():
+    X = np.random.default_rng(0).exponential(size=(101, 6)) @ np.diag([9, 5, 1, 1, 1, 1])
+    origin, matrix = fit_alignment(X, 2, 1.0, center="median")
+    np.testing.assert_allclose(origin, np.median(X, axis=0))
+    np.testing.assert_allclose(matrix, fit_alignment(X, 2, 1.0)[1])
 
 
 def test_alignment_projects_on_the_leading_axes():

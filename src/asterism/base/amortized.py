@@ -36,10 +36,11 @@ from asterism.base import persistence
 from asterism.base.contract import Clusterer
 from asterism.base.network import NetworkMixin
 from asterism.exceptions import DataError, WeightsError
-from asterism.functional.alignment import apply_alignment, fit_alignment
+from asterism.functional.alignment import apply_alignment, fit_alignment, group_scale
 from asterism.functional.sets import DatasetPrior, SetBatch, pad_sets, size_sorted_chunks
 from asterism.io.pretrained import find_weights
 from asterism.io.weights import read_weights, weight_paths
+from asterism.priors.measures import measure_prior
 from asterism.training import PriorSource, TrainingPlan, train
 from asterism.training.checkpoint import load_checkpoint
 from asterism.training.distributed import own_device, world_size
@@ -50,8 +51,11 @@ Self = TypeVar("Self", bound="AmortizedClusterer")
 
 Inference = dict[str, np.ndarray]
 
-_TRAINED = ("module_", "architecture_", "spread_", "history_", "network_")
+_TRAINED = ("module_", "architecture_", "spread_", "place_", "history_", "network_")
 """Fitted attributes that belong to the network, not to a data set."""
+
+_FRESH = 0x5A5A5A5A
+"""Turns the seed of ``fit`` into another."""
 
 
 class AmortizedClusterer(NetworkMixin, Clusterer):
@@ -63,11 +67,16 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         **Clusterer._parameter_constraints,
         **NetworkMixin._parameter_constraints,
         "weights": [str, Path],
-        "scaling": [StrOptions({"auto", "none"})],
+        "scaling": [StrOptions({"auto", "local", "none"})],
     }
 
     weights: str | Path
     scaling: str
+
+    @property
+    def has_density(self) -> bool:
+        """Whether ``score`` is a mean log-likelihood, in the network's coordinates."""
+        return False
 
     # --- what a subclass writes ---------------------------------------------------------------
 
@@ -127,7 +136,7 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         prior = self._default_prior() if prior is None else prior
         plan = self._default_plan() if plan is None else plan
         seed = self._training_seed(run_dir)
-        spread = measure_spread(prior)
+        spread, place = measure_prior(prior)
         if start is None:
             architecture = self._architecture(prior) | architecture
             with seeded(seed):
@@ -155,7 +164,8 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         )
         # All at once and only now: a run that fails leaves the estimator as it was.
         self._forget()  # clusters found by another network
-        self.module_, self.architecture_, self.spread_ = module, architecture, spread
+        self.module_, self.architecture_ = module, architecture
+        self.spread_, self.place_ = spread, place
         self.history_, self.network_ = history, str(self.weights)
         return self
 
@@ -268,20 +278,22 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         Returns
         -------
         labels : ndarray of shape (n, n_rows)
-            One partition a row, of the rows of ``fit``. A method that reads only some rows of a
-            large table together, its context, gives partitions of those: rows
-            ``context_indices_``.
+            One partition a row, of the rows of ``fit``; :class:`asterism.Asterism` gives those of
+            the rows ``context_indices_`` that it reads together.
         log_probability : ndarray of shape (n,)
             Larger for likelier partitions; a method need not normalise it.
 
         Notes
         -----
         What ``fit`` was told, a number of clusters, labels or links, does not bind the samples.
+
+        The draws are fresh, others than those that ``fit`` may have kept in ``partitions_``. With
+        an integer ``random_state`` two calls give the same.
         """
         check_is_fitted(self)
         if not isinstance(n, int | np.integer) or n < 1:
             raise DataError(f"n={n}: ask for a whole number of partitions, one or more")
-        return self._sample_partitions(n, draw_seed(self.random_state))
+        return self._sample_partitions(n, draw_seed(self.random_state) ^ _FRESH)
 
     # --- inside -------------------------------------------------------------------------------
 
@@ -311,6 +323,7 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         with persistence.as_weights_error(f"the card of weights={str(self.weights)!r}"):
             persistence.restore_state(self, {}, network)
             self.spread_ = float(self.spread_)
+            self.place_ = dict(card["state"].get("place_", {}))
             self.module_ = persistence.restore_module(self._make_module, arrays)
         self.network_ = str(self.weights)
         self.__dict__.pop("history_", None)  # the curve of weights that are gone
@@ -321,21 +334,45 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
 
     def _align(self, X: np.ndarray) -> None:
         """Choose the affine map from the user's columns to the network's coordinates."""
-        if self.scaling == "auto":
-            self.origin_, self.projection_ = fit_alignment(X, self._dim, self.spread_)
-            if X.shape[1] > self._dim:
-                kept = self._aligned(X).var(axis=0).sum() / (self.projection_[:, 0] ** 2).sum()
-                share = kept / max(float(X.var(axis=0, dtype=np.float64).sum()), 1e-300)
-                axes = f"{self._dim} principal axes ({share:.0%} of the variance)"
-                told = f"{X.shape[1]} features projected on {axes}: the network knows no more"
-                self.notes_ = [told]
-        elif X.shape[1] == self._dim:
+        n_columns = X.shape[1]
+        if self.scaling == "none":
+            if n_columns != self._dim:
+                raise DataError(
+                    f"scaling='none' takes data as the network was trained on, {self._dim} "
+                    f"columns, got {n_columns}: use scaling='auto'"
+                )
             self.origin_, self.projection_ = np.zeros(self._dim), np.eye(self._dim)
-        else:
+            return
+        place = getattr(self, "place_", {})
+        self.origin_, self.projection_ = fit_alignment(
+            X, self._dim, self.spread_, center=place.get("center", "mean")
+        )
+        if n_columns > self._dim:
+            kept = self._aligned(X).var(axis=0).sum() / (self.projection_[:, 0] ** 2).sum()
+            share = kept / max(float(X.var(axis=0, dtype=np.float64).sum()), 1e-300)
+            axes = f"{self._dim} principal axes ({share:.0%} of the variance)"
+            self.notes_ = [f"{n_columns} features projected on {axes}: the network knows no more"]
+        if self.scaling == "local":
+            self.projection_ = self.projection_ * self._local_factor(X)
+
+    def _local_factor(self, X: np.ndarray) -> float:
+        """Further factor by which clusters become as wide as in training."""
+        place = getattr(self, "place_", {})
+        if "scale" not in place:
             raise DataError(
-                f"scaling='none' takes data as the network was trained on, {self._dim} columns, "
-                f"got {X.shape[1]}: use scaling='auto'"
+                f"scaling='local', but weights={str(self.weights)!r} do not tell how wide the "
+                "clusters were in training: use scaling='auto'"
             )
+        found = group_scale(self._aligned(X))
+        # On a line neighbours are other than in the plane, and would be measured amiss.
+        if found == 0 or X.shape[1] < self._dim:
+            why = "fewer columns than in training" if found else "most rows are equal"
+            told = f"{why}: scaling='local' scales as 'auto' does"
+            self.notes_ = [*getattr(self, "notes_", []), told]
+            return 1.0
+        # No table shall be wider, nor narrower, than any the network has seen.
+        narrowest, widest = (limit / self.spread_ for limit in place["spreads"])
+        return float(np.clip(place["scale"] / found, narrowest, widest))
 
     def _aligned(self, X: np.ndarray) -> np.ndarray:
         return apply_alignment(X, self.origin_, self.projection_)
@@ -350,13 +387,3 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
     def _accept(self, answer: Inference) -> None:
         for name, value in answer.items():
             setattr(self, name, value)
-
-
-def measure_spread(prior: DatasetPrior, n_datasets: int = 256) -> float:
-    """Root mean square deviation of a coordinate over data sets of a prior."""
-    batch = prior.sample(n_datasets, torch.Generator().manual_seed(0))
-    keep = batch.keep.unsqueeze(-1)
-    count = keep.sum(dim=1, keepdim=True)
-    mean = (batch.x * keep).sum(dim=1, keepdim=True) / count
-    variance = ((batch.x - mean).square() * keep).sum(dim=1, keepdim=True) / count
-    return float(variance.mean().sqrt())

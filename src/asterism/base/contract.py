@@ -5,9 +5,10 @@ A subclass writes
     ``_fit(X, y, seed)``            learns; sets attributes that describe the clusters
     ``_log_responsibilities(X)``    log-probability of each cluster for each row, (N, K)
 
-and names in ``_per_cluster`` the attributes whose first axis runs over clusters. The base does the
-rest: checks parameters and rows, puts the clusters in order of decreasing size, empty ones last,
-and gives ``fit``, ``predict``, ``fit_predict``, ``predict_proba``, ``score``, ``save``, ``load``.
+and names in ``_per_cluster`` the attributes whose first axis runs over clusters, as far as it has
+them, and in ``_cluster_numbers`` those that hold numbers of clusters. The base does the rest:
+checks parameters and rows, puts the clusters in order of decreasing size, empty ones last, and
+gives ``fit``, ``predict``, ``fit_predict``, ``predict_proba``, ``score``, ``save``, ``load``.
 
 Prediction is per point: it conditions on what ``fit`` stored and on nothing else, so a row gets the
 same answer alone, in any order and in any company. A row of log-responsibilities that is −inf
@@ -56,6 +57,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
     """Whether the method has probabilities to offer."""
 
     _per_cluster: ClassVar[tuple[str, ...]] = ()
+    _cluster_numbers: ClassVar[tuple[str, ...]] = ()
     _chunk: ClassVar[int] = 1 << 15  # rows assigned at once, so that memory stays flat
     _kept: ClassVar[tuple[str, ...]] = ()  # fitted attributes that outlive a new fit
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
@@ -225,10 +227,15 @@ class Clusterer(ClusterMixin, BaseEstimator):
 
     def _reorder(self, order: np.ndarray) -> None:
         """Let cluster ``order[k]`` of the fit become cluster k; those not named follow."""
-        for name in self._per_cluster:
-            array = getattr(self, name)
-            empty = np.setdiff1d(np.arange(len(array)), order)
-            setattr(self, name, array[np.concatenate([order, empty])])
+        described = [name for name in self._per_cluster if hasattr(self, name)]
+        if not described:
+            return
+        empty = np.setdiff1d(np.arange(len(getattr(self, described[0]))), order)
+        order = np.concatenate([order, empty])
+        for name in described:
+            setattr(self, name, getattr(self, name)[order])
+        for name in self._cluster_numbers:
+            setattr(self, name, np.argsort(order)[getattr(self, name)])
 
     def _fitted_labels(self, X: np.ndarray) -> np.ndarray:
         """Labels of the rows of ``fit``, before the clusters are put in order."""

@@ -50,18 +50,23 @@ def evaluate(
             "benchmark": benchmark,
             "prior": prior,
             "seed": seed,
-            "summary": summary,
-            "data sets": [asdict(row) for row in rows],
+            "summary": _json_able(summary),
+            "data sets": [_json_able(asdict(row)) for row in rows],
         }
         Path(output).write_text(json.dumps(told, indent=1))
         say(f"scores: {output}", quiet)
     if as_json:
-        print(json.dumps(summary))
+        print(json.dumps(_json_able(summary)))
         return
     width = max(map(len, summary))
     for name, value in summary.items():
         text = f"{value:d}" if isinstance(value, int) else f"{value:.4f}"
         print(f"{name.ljust(width)}  {text}")
+
+
+def _json_able(values: dict[str, Any]) -> dict[str, Any]:
+    """The same with null for NaN, which JSON does not have."""
+    return {name: None if value != value else value for name, value in values.items()}
 
 
 def _estimator(weights: str, settings: dict[str, Any], seed: int) -> Any:

@@ -1,4 +1,4 @@
-"""``asterism plot``: pictures of what the other commands wrote."""
+"""``asterism plot``: pictures of what the other commands wrote, and of how clusters are found."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.cluster import save_picture
-from asterism.cli.common import Quiet, fail, say
+from asterism.cli.common import Quiet, SeedOption, fail, say
 from asterism.cli.outputs import check_picture
+from asterism.cli.tables import SourceArgument, TableOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["plot"]
 
-plot = typer.Typer(help="Draw clusters, learning curves and confusions.")
+plot = typer.Typer(help="Draw clusters, how they are found, learning curves and confusions.")
 
 Picture = Annotated[str, typer.Option("--output", "-o", help="Picture: .png, .svg or .pdf.")]
 Labelled = Annotated[str, typer.Argument(metavar="TABLE", help="Table with a column of clusters.")]
 ClusterColumn = Annotated[str, typer.Option(help="Column of clusters.")]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Column that names the rows.")]
+LabelColumn = Annotated[str | None, typer.Option("--label", help="Column of known classes.")]
+DropColumns = Annotated[
+    list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.")
+]
 
 
 @plot.command("clusters")
@@ -30,15 +36,9 @@ def clusters(
     probability_column: Annotated[
         str, typer.Option(help="Column of probabilities.")
     ] = "probability",
-    id_column: Annotated[
-        str | None, typer.Option("--id", help="Column that names the rows.")
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option("--label", help="Column of known classes.")
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="Column to leave out; may be given again.")
-    ] = None,
+    id_column: IdColumn = None,
+    label_column: LabelColumn = None,
+    drop: DropColumns = None,
     quiet: Quiet = False,
 ) -> None:
     """Scatter of a table that 'asterism cluster' wrote."""
@@ -101,6 +101,41 @@ def confusion(
     codes, names = known[label].astype(str).factorize(sort=True)
     axes = plot_confusion(codes, known[cluster_column].to_numpy(), class_names=list(names))
     _save(axes, output, quiet)
+
+
+@plot.command("filtering")
+def filtering(
+    source: SourceArgument,
+    output: Picture = "filtering.png",
+    weights: Annotated[
+        str, typer.Option("--weights", help="Of deep amortised clustering: a name or a file.")
+    ] = "default",
+    id_column: IdColumn = None,
+    label_column: LabelColumn = None,
+    drop: DropColumns = None,
+    seed: SeedOption = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Clusters of a table, peeled off one by one by deep amortised clustering."""
+    check_picture(output, "--output")
+    from asterism.io import TableEncoder, find_weights
+    from asterism.methods.dac import DAC
+    from asterism.pipeline.choosing import described, make_estimator
+    from asterism.plotting import plot_filtering
+
+    if weights != "default":
+        find_weights(weights)  # refused before the table is read
+    frame = TableOptions().read(source, id_column)
+    encoder = TableEncoder(id_column, label_column, drop or [])
+    X = encoder.fit_transform(frame)
+    estimator: Any = make_estimator(described(DAC), weights=weights, random_state=seed)
+    estimator.fit(X)
+    for note in getattr(estimator, "notes_", []):
+        say(note, quiet)
+    axes = plot_filtering(
+        X, estimator.filtering_path_, feature_names=encoder.feature_names_, random_state=seed
+    )
+    _save(axes[0], output, quiet)
 
 
 def _read(source: str, cluster_column: str) -> "pd.DataFrame":

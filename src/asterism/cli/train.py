@@ -64,14 +64,14 @@ def train(
     batch_size: Annotated[
         int, typer.Option("--batch-size", "-B", min=1, help="Data sets a step.")
     ] = 10,
-    steps: Annotated[int, typer.Option(min=0, help="Optimiser steps.")] = 50_000,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
-    schedule: Annotated[str, typer.Option(help="constant, cosine or drop.")] = "cosine",
-    warmup: Annotated[float, typer.Option(min=0, max=1, help="Fraction of the run.")] = 0.02,
-    clip: Annotated[float | None, typer.Option(help="Largest gradient norm.")] = 10.0,
-    ema: Annotated[float | None, typer.Option(help="Decay of the weights' average.")] = 0.999,
-    optimizer: Annotated[str, typer.Option(help="adam, adamw or muon.")] = "adam",
-    weight_decay: Annotated[float, typer.Option(min=0, help="Of the optimiser.")] = 0.0,
+    steps: Annotated[int | None, typer.Option(min=0, help="Optimiser steps.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="constant, cosine or drop.")] = None,
+    warmup: Annotated[float | None, typer.Option(min=0, max=1, help="Fraction of the run.")] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest gradient norm.")] = None,
+    ema: Annotated[float | None, typer.Option(help="Decay of the weights' average.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help="adam, adamw or muon.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(min=0, help="Of the optimiser.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Let wall time drive the run.")] = None,
     start: Annotated[
         str | None, typer.Option("--start", help="Weights to go on from: a name or a file.")
@@ -86,7 +86,10 @@ def train(
     settings: SettingOption = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train the network of an amortised method; run again to resume."""
+    """Train the network of an amortised method; run again to resume.
+
+    What is not given is as the method was published: steps, learning rate, schedule and the rest.
+    """
     from asterism.methods.registry import get_method
 
     check_file(output, "--output")
@@ -104,24 +107,24 @@ def train(
 
     import torch
 
-    from asterism.training import TrainingPlan
-
     if threads is not None:
         torch.set_num_threads(threads)
-    plan = TrainingPlan(
-        steps=steps,
-        lr=lr,
-        optimizer=optimizer,
-        weight_decay=weight_decay,
-        schedule=schedule,
-        warmup=warmup,
-        clip=clip,
-        ema=ema,
-        max_seconds=max_seconds,
-        workers=workers,
-    )
     options = {} if n_clusters is None else {"n_clusters": n_clusters}
     estimator: Any = chosen.load()(random_state=seed, device=device, verbose=not quiet, **options)
+    asked = {
+        "steps": steps,
+        "lr": lr,
+        "optimizer": optimizer,
+        "weight_decay": weight_decay,
+        "schedule": schedule,
+        "warmup": warmup,
+        "clip": clip,
+        "ema": ema,
+        "max_seconds": max_seconds,
+        "workers": workers,
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    plan = replace(estimator._default_plan(), **given)
     sizes: dict[str, Any] = {} if max_clusters is None else {"max_clusters": max_clusters}
     if max_points is not None:
         sizes["n_points"] = (max(1, 3 * max_points // 10), max(1, max_points - 1))

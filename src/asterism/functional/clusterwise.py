@@ -26,20 +26,18 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+
+from asterism.functional.partitions import by_appearance
 
 __all__ = [
     "Steps",
     "importance_bound",
-    "in_order_of_appearance",
     "log_mean_exp",
     "normal_log_prob",
     "order_log_probability",
     "partition_steps",
     "random_times",
-    "stick_breaking",
     "sums_before",
-    "unique_partitions",
 ]
 
 
@@ -67,20 +65,6 @@ def random_times(shape: Sequence[int], generator: torch.Generator | None = None)
     return torch.rand(*shape, generator=generator).argsort(dim=1).float()
 
 
-def in_order_of_appearance(labels: Tensor, times: Tensor) -> Tensor:
-    """Renumber the clusters of each partition (B, N) by their earliest members; -1 stays.
-
-    >>> in_order_of_appearance(torch.tensor([[2, 0, 0, -1]]), torch.tensor([[3.0, 1.0, 9.0, 0.0]]))
-    tensor([[ 1,  0,  0, -1]])
-    """
-    n_labels = int(labels.max()) + 1
-    known = labels >= 0
-    first = torch.full((len(labels), n_labels), math.inf, dtype=times.dtype, device=times.device)
-    first.scatter_reduce_(1, labels.clamp_min(0), torch.where(known, times, math.inf), "amin")
-    rank = first.argsort(dim=1, stable=True).argsort(dim=1)
-    return torch.where(known, rank.gather(1, labels.clamp_min(0)), -1)
-
-
 def partition_steps(labels: Tensor, times: Tensor) -> Steps:
     """Steps that grow partitions (B, N), -1 for padding, in the order that ``times`` (B, N) give.
 
@@ -90,7 +74,7 @@ def partition_steps(labels: Tensor, times: Tensor) -> Steps:
     >>> steps.anchor, steps.open.tolist()
     (tensor([1, 2]), [[True, True, True], [True, False, True]])
     """
-    order = in_order_of_appearance(labels, times)
+    order = by_appearance(labels, times)
     counts = order.amax(dim=1) + 1
     exists = torch.arange(int(counts.max()), device=labels.device) < counts[:, None]
     owner, number = exists.nonzero(as_tuple=True)
@@ -151,31 +135,3 @@ def importance_bound(log_weights: Tensor, z: Tensor) -> Tensor:
         z.register_hook(lambda gradient: share.unsqueeze(-1) * gradient)
     surrogate = (share * log_weights).sum(dim=-1)
     return surrogate + (log_mean_exp(log_weights) - surrogate).detach()
-
-
-def stick_breaking(logits: Tensor) -> Tensor:
-    """Log-probability (N, K) of joining cluster k, and none before, from logits (N, K).
-
-    Normalised over the clusters: nobody is left over.
-
-    >>> stick_breaking(torch.zeros(1, 2)).exp()
-    tensor([[0.6667, 0.3333]])
-    """
-    passed = F.logsigmoid(-logits).cumsum(dim=1)
-    passed = F.pad(passed[:, :-1], (1, 0))
-    return torch.log_softmax(F.logsigmoid(logits) + passed, dim=1)
-
-
-def unique_partitions(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Partitions (P, N) that differ, and for each of the (S, N) given the number of its equal.
-
-    Numbers of clusters are names and no more: they come back in order of first appearance.
-
-    >>> unique_partitions(torch.tensor([[1, 0, 0], [0, 1, 1], [0, 0, 0]]))
-    (tensor([[0, 0, 0],
-            [0, 1, 1]]), tensor([1, 1, 0]))
-    """
-    times = torch.arange(labels.shape[1], dtype=torch.float32, device=labels.device)
-    canonical = in_order_of_appearance(labels, times.expand(labels.shape))
-    found, inverse = canonical.unique(dim=0, return_inverse=True)
-    return found, inverse

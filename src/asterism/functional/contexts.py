@@ -4,16 +4,49 @@
     half      where the first leave gaps, with chances as the squared distance to them: rare
               clusters are not missed
 
-Some rows may be fixed beforehand, those whose cluster is known for instance.
+Some rows may be fixed beforehand, those whose cluster is known for instance. A network that must
+see the rows in the proportions of the table gets them all at random (:class:`Context`); every other
+row then follows the nearest of them.
 
 Where there are more columns than rows, the rows span few dimensions: they are turned into those
 (principal axes), which changes no distance between them. Of any other row the turned coordinates
 keep the part it shares with them, and one more coordinate the length of the rest.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-__all__ = ["choose_context", "spanned_axes", "turn"]
+import numpy as np
+import torch
+from torch import Tensor
+
+from asterism.functional.nearest import nearest_rows
+
+__all__ = ["Context", "choose_context", "spanned_axes", "turn"]
+
+
+class Context(NamedTuple):
+    """Rows of a table that are read together, and whom the others follow."""
+
+    indices: np.ndarray  # (C,) their numbers in the table, sorted
+    rows: Tensor  # (C, D)
+    nearest: np.ndarray  # (N,) int32, the place among them of the nearest; its own for one of them
+
+    @classmethod
+    def draw(cls, x: Tensor, size: int, generator: torch.Generator) -> "Context":
+        """At most ``size`` of the rows (N, D), at random; the generator is on the CPU.
+
+        >>> context = Context.draw(torch.arange(9.0)[:, None], 2, torch.Generator().manual_seed(0))
+        >>> context.indices.tolist(), context.nearest.tolist()
+        ([0, 8], [0, 0, 0, 0, 0, 1, 1, 1, 1])
+        """
+        if len(x) <= size:
+            every = np.arange(len(x))
+            return cls(every, x, every.astype(np.int32))
+        chosen = torch.randperm(len(x), generator=generator)[:size].sort().values
+        rows = x[chosen.to(x.device)]
+        nearest = nearest_rows(x.cpu().numpy(), rows.cpu().numpy())[0].astype(np.int32)
+        nearest[chosen.numpy()] = np.arange(size, dtype=np.int32)
+        return cls(chosen.numpy(), rows, nearest)
 
 
 def choose_context(

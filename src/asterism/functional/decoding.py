@@ -16,15 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from asterism.functional.sequential import (
-    Codes,
-    PartitionScorer,
-    by_appearance,
-    in_order,
-    sums_of_later,
-)
+from asterism.functional.partitions import by_appearance
+from asterism.functional.sequential import Codes, PartitionScorer, in_order, sums_of_later
 
-__all__ = ["Partitions", "distinct_partitions", "sample_partitions", "search_partitions"]
+__all__ = ["Partitions", "sample_partitions", "search_partitions"]
 
 
 class Partitions(NamedTuple):
@@ -68,7 +63,7 @@ def sample_partitions(
         choice = torch.minimum(choice, threads.newest.unsqueeze(1))
         threads.log_probs += log_q.gather(1, choice).squeeze(1)
         threads.assign(n, choice.squeeze(1))
-    return threads.partitions(keep)
+    return threads.partitions()
 
 
 @torch.no_grad()
@@ -107,29 +102,10 @@ def search_partitions(
         threads.log_probs = total.gather(1, best).flatten()
         # What fills the beam while there are fewer prefixes may be impossible: it goes on as dead.
         threads.assign(n, torch.minimum((best % log_q.shape[1]).flatten(), threads.newest))
-    found = threads.partitions(keep)
+    found = threads.partitions()
     log_probs, best = found.log_probs.view(B * O, width).sort(dim=1, descending=True)
     labels = found.labels.view(B * O, width, N).take_along_dim(best.unsqueeze(-1), dim=1)
     return Partitions(labels.view(B, O * width, N), log_probs.view(B, O * width))
-
-
-def distinct_partitions(labels: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Partitions (S, N) without repetition, likeliest first, and their log-probabilities.
-
-    A partition found more than once keeps the largest of its probabilities; impossible ones, of
-    probability zero, are left out. Equal partitions must have equal labels.
-
-    >>> labels, log_probs = torch.tensor([[0, 1], [0, 0], [0, 1]]), torch.tensor([-3.0, -1, -2])
-    >>> distinct_partitions(labels, log_probs)
-    (tensor([[0, 0],
-            [0, 1]]), tensor([-1., -2.]))
-    """
-    possible = log_probs > -torch.inf
-    named, which = labels[possible].unique(dim=0, return_inverse=True)
-    best = torch.full((len(named),), -torch.inf, dtype=log_probs.dtype)
-    best = best.scatter_reduce(0, which, log_probs[possible], "amax")
-    order = best.argsort(descending=True)
-    return named[order], best[order]
 
 
 class _Threads:
@@ -196,9 +172,8 @@ class _Threads:
         self._count[t] = torch.maximum(self._count[t], k + 1)
         self._labels[t, n] = k
 
-    def partitions(self, keep: Tensor) -> Partitions:
+    def partitions(self) -> Partitions:
         """What has been made."""
         labels = self._labels.view(self._shape)
         labels = torch.empty_like(labels).scatter_(2, self._orders, labels)
-        named = by_appearance(labels.clamp_min(0), keep.unsqueeze(1).expand_as(labels))
-        return Partitions(named.cpu(), self.log_probs.view(self._shape[:2]))
+        return Partitions(by_appearance(labels).cpu(), self.log_probs.view(self._shape[:2]))

@@ -17,8 +17,7 @@ A row that is read later, against the record of P passes with logits ℓ_1 … �
 
 The hard answer is the first pass with ℓ_k > 0, as it was for the points of the set.
 
-Lee, Lee & Teh, "Deep amortized clustering", 2019. The merging of passes into fewer clusters is by
-the cost of A. R. Runnalls, see :mod:`asterism.functional.mixtures`.
+Lee, Lee & Teh, "Deep amortized clustering", 2019.
 """
 
 from collections.abc import Callable
@@ -39,8 +38,6 @@ __all__ = [
     "filter_sets",
     "first_claim",
     "group_moments",
-    "merge_groups",
-    "pool_mixture",
     "read_claims",
     "stick_breaking",
     "sum_by_group",
@@ -203,9 +200,8 @@ def stick_breaking(logits: Tensor) -> tuple[Tensor, Tensor]:
     >>> p.exp(), rest.exp()
     (tensor([0.5000, 0.2500, 0.1250]), tensor(0.1250))
     """
-    log_kept = F.logsigmoid(-logits)
-    heaped = log_kept.cumsum(dim=-1)
-    return F.logsigmoid(logits) + heaped - log_kept, heaped[..., -1]
+    log_left = F.pad(F.logsigmoid(-logits).cumsum(dim=-1), (1, 0))  # before each pass, and at last
+    return F.logsigmoid(logits) + log_left[..., :-1], log_left[..., -1]
 
 
 def first_claim(logits: Tensor) -> Tensor:
@@ -253,9 +249,6 @@ def sum_by_group(log_p: Tensor, groups: Tensor, n_groups: int) -> Tensor:
     return ((log_p - largest).exp() @ member).log() + largest
 
 
-# --- fewer clusters than passes -------------------------------------------------------------------
-
-
 def group_moments(x: Tensor, labels: Tensor, names: Tensor) -> Mixture:
     """Share, mean and deviation of the rows (N, D) that carry each of the labels (K,)."""
     parts = [x[labels == name] for name in names.tolist()]
@@ -263,43 +256,3 @@ def group_moments(x: Tensor, labels: Tensor, names: Tensor) -> Mixture:
     means = torch.stack([part.mean(dim=0) for part in parts])
     scales = torch.stack([part.std(dim=0, correction=0) for part in parts])
     return Mixture(torch.log(counts / counts.sum()), means, scales.clamp_min(_FLOOR))
-
-
-def pool_mixture(mixture: Mixture, groups: Tensor) -> Mixture:
-    """One component for each group of components, of the same moments."""
-    member = F.one_hot(groups).to(mixture.means.dtype).mT  # (G, K)
-    share = member * mixture.log_weights.exp()
-    weights = share.sum(dim=1)
-    share = share / weights.unsqueeze(1)
-    means = share @ mixture.means
-    offset = mixture.means.unsqueeze(0) - means.unsqueeze(1)  # (G, K, D)
-    second = mixture.scales.square().unsqueeze(0) + offset.square()
-    variances = (share.unsqueeze(-1) * second).sum(dim=1)
-    return Mixture(weights.log(), means, variances.sqrt())
-
-
-def merge_groups(mixture: Mixture, n_groups: int) -> Tensor:
-    """Group (K,) of each component after merging, the cheapest pair first, to ``n_groups``.
-
-    >>> means = torch.tensor([[0.0], [9.0], [1.0]])
-    >>> merge_groups(Mixture(torch.ones(3).log(), means, torch.ones(3, 1)), 2)
-    tensor([0, 1, 0])
-    """
-    groups = torch.arange(len(mixture.means))
-    while (n := int(groups.max()) + 1) > n_groups:
-        now = pool_mixture(mixture, groups)
-        weights, variances = now.log_weights.exp(), now.scales.square()
-        pair = weights[:, None] + weights
-        share = (weights[:, None] / pair).unsqueeze(-1)  # (n, n, 1)
-        offset = now.means[:, None] - now.means
-        merged = (
-            share * variances[:, None]
-            + (1 - share) * variances
-            + share * (1 - share) * offset.square()
-        )
-        own = weights * variances.log().sum(dim=-1)
-        cost = pair * merged.log().sum(dim=-1) - own[:, None] - own
-        i, j = sorted(divmod(int(cost.fill_diagonal_(torch.inf).argmin()), n))
-        groups = torch.where(groups == j, i, groups)
-        groups = torch.unique(groups, return_inverse=True)[1]
-    return groups

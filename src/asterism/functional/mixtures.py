@@ -28,11 +28,16 @@ __all__ = [
     "joint_log_prob",
     "log_likelihood",
     "log_responsibilities",
+    "merge_components",
+    "pool_components",
     "reduce_mixture",
 ]
 
 SCALE_FLOOR = 1e-4
 """Smallest standard deviation an M-step may return; a component on one point stays proper."""
+
+LOG_FLOOR = -1e4
+"""Smallest log-weight: that of a component which owns nothing stays finite."""
 
 
 class Mixture(NamedTuple):
@@ -80,7 +85,7 @@ def em_step(x: Tensor, mixture: Mixture, keep: Tensor | None = None) -> Mixture:
     if keep is not None:
         r = r * keep.unsqueeze(-1)
     count = r.sum(dim=-2)  # (..., K)
-    log_weights = torch.log(count / count.sum(dim=-1, keepdim=True)).clamp_min(-1e4)
+    log_weights = torch.log(count / count.sum(dim=-1, keepdim=True)).clamp_min(LOG_FLOOR)
     owned = (count > 1e-6 * count.sum(dim=-1, keepdim=True)).unsqueeze(-1)
     share = (r / count.unsqueeze(-2).clamp_min(1e-12)).mT  # (..., K, N)
     means = torch.where(owned, share @ x, mixture.means)
@@ -93,31 +98,49 @@ def em_step(x: Tensor, mixture: Mixture, keep: Tensor | None = None) -> Mixture:
 
 def reduce_mixture(mixture: Mixture, n_components: int) -> Mixture:
     """Merge the components of one mixture, cheapest pair first, down to ``n_components``."""
-    weights, means, variances = (
-        mixture.log_weights.double().exp(),
-        mixture.means.double(),
-        mixture.scales.double().square(),
-    )
-    while len(weights) > n_components:
-        pair = weights[:, None] + weights[None, :]
-        share = (weights[:, None] / pair.clamp_min(1e-300)).unsqueeze(-1)  # (K, K, 1)
-        offset = means[:, None] - means[None, :]
+    kinds = [part.dtype for part in mixture]
+    wide = Mixture(*(part.double() for part in mixture))
+    reduced = pool_components(wide, merge_components(wide, n_components))
+    return Mixture(*(part.to(kind) for part, kind in zip(reduced, kinds, strict=True)))
+
+
+def merge_components(mixture: Mixture, n_groups: int) -> Tensor:
+    """Group (K,) of each component after merging, the cheapest pair first, to ``n_groups``.
+
+    Groups are numbered by their first components.
+
+    >>> means = torch.tensor([[0.0], [9.0], [1.0]])
+    >>> merge_components(Mixture(torch.ones(3).log(), means, torch.ones(3, 1)), 2)
+    tensor([0, 1, 0])
+    """
+    groups = torch.arange(len(mixture.means), device=mixture.means.device)
+    while (n := int(groups.max()) + 1) > n_groups:
+        now = pool_components(mixture, groups)
+        weights, variances = now.log_weights.exp(), now.scales.square()
+        pair = weights[:, None] + weights
+        share = torch.sigmoid(now.log_weights[:, None] - now.log_weights).unsqueeze(-1)  # (n, n, 1)
+        offset = now.means[:, None] - now.means
         merged = (
             share * variances[:, None]
-            + (1 - share) * variances[None, :]
+            + (1 - share) * variances
             + share * (1 - share) * offset.square()
         )
-        log_det = weights * variances.log().sum(dim=-1)
-        cost = pair * merged.log().sum(dim=-1) - log_det[:, None] - log_det[None, :]
-        cost.fill_diagonal_(torch.inf)
-        i, j = sorted(divmod(int(cost.argmin()), len(weights)))
-        means[i] = share[i, j] * means[i] + (1 - share[i, j]) * means[j]
-        variances[i] = merged[i, j]
-        weights[i] = pair[i, j]
-        rest = torch.arange(len(weights), device=weights.device) != j
-        weights, means, variances = weights[rest], means[rest], variances[rest]
-    return Mixture(
-        weights.log().to(mixture.log_weights.dtype),
-        means.to(mixture.means.dtype),
-        variances.sqrt().to(mixture.scales.dtype),
-    )
+        own = weights * variances.log().sum(dim=-1)
+        cost = pair * merged.log().sum(dim=-1) - own[:, None] - own
+        i, j = sorted(divmod(int(cost.fill_diagonal_(torch.inf).argmin()), n))
+        groups = torch.where(groups == j, i, groups)
+        groups = torch.where(groups > j, groups - 1, groups)
+    return groups
+
+
+def pool_components(mixture: Mixture, groups: Tensor) -> Mixture:
+    """One component for each group (K,) of components, of the same weight, mean and variance."""
+    member = torch.nn.functional.one_hot(groups).mT.bool()  # (G, K)
+    log_share = torch.where(member, mixture.log_weights.clamp_min(LOG_FLOOR), -torch.inf)
+    log_weights = log_share.logsumexp(dim=1)
+    share = (log_share - log_weights.unsqueeze(1)).exp()
+    means = share @ mixture.means
+    offset = mixture.means.unsqueeze(0) - means.unsqueeze(1)  # (G, K, D)
+    second = mixture.scales.square().unsqueeze(0) + offset.square()
+    variances = (share.unsqueeze(-1) * second).sum(dim=1)
+    return Mixture(log_weights, means, variances.sqrt())

@@ -30,6 +30,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from asterism.exceptions import DataError
+from asterism.functional.comparisons import by_appearance
 from asterism.functional.decisions import refine_partition
 
 __all__ = ["partition_scores", "sample_partitions"]
@@ -79,7 +80,7 @@ def sample_partitions(
         target = np.clip(3 * P - 2 * found / s, 0, 1) if s else P
         drawn = _draw(target, 1 if counts is None else _OPTIONS, chance)
         options = [refine_partition(target, option, n_sweeps=1) for option in drawn]
-        labels[s] = _by_appearance(options[_pick(options, counts, chance)])
+        labels[s] = by_appearance(options[_pick(options, counts, chance)][None])[0]
         found += labels[s][:, None] == labels[s]
     return labels, partition_scores(P, labels, counts)
 
@@ -140,8 +141,3 @@ def _pick(options: list[np.ndarray], counts: np.ndarray | None, chance: np.rando
 def _belief(labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Probability (S,) of the numbers of clusters of partitions labelled 0 … K − 1."""
     return np.asarray(counts)[np.minimum(labels.max(axis=1), len(counts) - 1)]
-
-
-def _by_appearance(labels: np.ndarray) -> np.ndarray:
-    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[which]

@@ -21,10 +21,11 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from asterism.functional.partitions import by_appearance
+
 __all__ = [
     "Codes",
     "PartitionScorer",
-    "by_appearance",
     "in_order",
     "order_log_probs",
     "random_orders",
@@ -54,23 +55,6 @@ class PartitionScorer(Protocol):
     def score(self, totals: Tensor) -> Tensor:
         """Logit (...) of a hypothesis by its total: states of all clusters, and points to come."""
         ...
-
-
-def by_appearance(labels: Tensor, keep: Tensor | None = None) -> Tensor:
-    """Labels (..., N) renumbered by first appearance; -1 where ``keep`` is False.
-
-    >>> by_appearance(torch.tensor([2, 0, 2, 1])).tolist()
-    [0, 1, 0, 2]
-    """
-    n, spare = labels.shape[-1], int(labels.max()) + 1
-    # Padding goes to a number of its own, which is dropped.
-    named = labels if keep is None else torch.where(keep, labels, spare)
-    place = torch.arange(n, device=labels.device).expand_as(labels)
-    first = torch.full((*labels.shape[:-1], spare + 1), n, device=labels.device)
-    first = first.scatter_reduce(-1, named, place, "amin")[..., :spare]
-    rank = first.argsort(dim=-1).argsort(dim=-1)
-    rank = torch.nn.functional.pad(rank, (0, 1), value=-1)
-    return rank.gather(-1, named)
 
 
 def random_orders(keep: Tensor, n_orders: int, generator: torch.Generator | None = None) -> Tensor:
@@ -112,7 +96,7 @@ def step_log_probs(scorer: PartitionScorer, codes: Codes, labels: Tensor, keep: 
     codes : Codes
         Of the points, (B, N, C).
     labels : Tensor of shape (B, N)
-        Numbered by first appearance, see :func:`by_appearance`.
+        Numbered by first appearance, -1 for padding.
     keep : Tensor of shape (B, N)
         False for padding, wherever it stands.
 

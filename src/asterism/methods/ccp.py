@@ -24,8 +24,9 @@ from torch import Tensor, nn
 from asterism._validation import StrOptions, at_least, draw_seed, resolve_device
 from asterism.base import AmortizedClusterer
 from asterism.base.posterior import PosteriorMixin
-from asterism.functional.clusterwise import stick_breaking, unique_partitions
-from asterism.functional.nearest import nearest_rows
+from asterism.functional.contexts import Context
+from asterism.functional.filtering import stick_breaking
+from asterism.functional.partitions import unique_partitions
 from asterism.functional.sets import SetBatch
 from asterism.nn.clusterwise import ClusterwiseNetwork, Codes
 from asterism.nn.clusterwise_sampling import (
@@ -62,8 +63,9 @@ class CCP(PosteriorMixin, AmortizedClusterer):
         Most rows read together. Of a larger table so many are chosen at random.
     weights : str or path, default="default"
         Name of shipped weights, or a file.
-    scaling : {"auto", "none"}, default="auto"
-        "none" hands the data to the network as they are.
+    scaling : {"auto", "local", "none"}, default="auto"
+        "auto" makes the data as wide as those of training, "local" their clusters, by a rough
+        guess, so that a single one is not taken for many; "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -127,13 +129,12 @@ class CCP(PosteriorMixin, AmortizedClusterer):
     _module_class: ClassVar[type[nn.Module]] = ClusterwiseNetwork
     _default_weights: ClassVar[str] = "ccp-mog"
     _attention: ClassVar[str] = "none"
-    context_labels_: np.ndarray
-
     _per_cluster: ClassVar[tuple[str, ...]] = (
         "cluster_steps_",
         "cluster_contexts_",
         "cluster_memories_",
     )
+    _cluster_numbers: ClassVar[tuple[str, ...]] = ("context_labels_",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AmortizedClusterer._parameter_constraints,
         **PosteriorMixin._parameter_constraints,
@@ -192,9 +193,8 @@ class CCP(PosteriorMixin, AmortizedClusterer):
     def _search(self, x: Tensor, chance: torch.Generator) -> dict[str, Any]:
         """Grow partitions of rows (N, D), and describe the most probable one."""
         network = self._network
-        index = _some(len(x), self.max_points, chance)
-        context = x[index.to(x.device)]
-        codes = network.encode(context[None])
+        context = Context.draw(x, self.max_points, chance)
+        codes = network.encode(context.rows[None])
         grown = grow_partitions(network, codes, self.n_threads, chance, draw=self.draw)
         found, which = unique_partitions(grown.labels)
         log_q = self._estimate(codes, found, chance)
@@ -205,10 +205,10 @@ class CCP(PosteriorMixin, AmortizedClusterer):
             network, codes, labels, grown.anchors[best, :n_steps], grown.latents[best, :n_steps]
         )
         return {
-            "context_indices_": index.numpy(),
-            "context_rows_": context.cpu().numpy(),
+            "context_indices_": context.indices,
+            "context_rows_": context.rows.cpu().numpy(),
             "context_labels_": labels.cpu().numpy(),
-            "nearest_": _nearest(x, context, index),
+            "nearest_": context.nearest,
             "log_probability_": float(log_q.max()),
             "n_passes_": grown.n_passes,
             "cluster_steps_": np.arange(n_steps),
@@ -218,11 +218,6 @@ class CCP(PosteriorMixin, AmortizedClusterer):
 
     def _estimate(self, codes: Codes, labels: Tensor, chance: torch.Generator) -> Tensor:
         return partition_log_probability(self._network, codes, labels, chance, n_draws=self.n_draws)
-
-    def _reorder(self, order: np.ndarray) -> None:
-        empty = np.setdiff1d(np.arange(len(self.cluster_steps_)), order)
-        self.context_labels_ = np.argsort(np.concatenate([order, empty]))[self.context_labels_]
-        super()._reorder(order)
 
     # --- after fit ----------------------------------------------------------------------------
 
@@ -240,7 +235,9 @@ class CCP(PosteriorMixin, AmortizedClusterer):
             network.new_point_logits(part, contexts, memories if memories.shape[1] else None)
             for part in rows.split(max(1, _ROWS // len(order)))
         ]
-        return stick_breaking(torch.cat(logits))[:, self.cluster_steps_].numpy()
+        log_p, _ = stick_breaking(torch.cat(logits))
+        # Nobody is left over: what no step takes is shared out as the rest is.
+        return log_p.log_softmax(dim=1)[:, self.cluster_steps_].numpy()
 
     @torch.inference_mode()
     def _sample_partitions(self, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -250,7 +247,7 @@ class CCP(PosteriorMixin, AmortizedClusterer):
         grown = grow_partitions(self._network, codes, n, chance, draw="sample")
         found, which = unique_partitions(grown.labels)
         log_q = self._estimate(codes, found, chance)[which]
-        return grown.labels.cpu().numpy()[:, self.nearest_], log_q.cpu().numpy()
+        return grown.labels.int().cpu().numpy()[:, self.nearest_], log_q.cpu().numpy()
 
     @property
     def _network(self) -> Any:
@@ -287,19 +284,3 @@ class ACP(CCP):
 
     _default_weights: ClassVar[str] = "acp-mog"
     _attention: ClassVar[str] = "anchored"
-
-
-def _some(n: int, most: int, chance: torch.Generator) -> Tensor:
-    """Sorted numbers of at most ``most`` of n rows, chosen at random."""
-    if n <= most:
-        return torch.arange(n)
-    return torch.randperm(n, generator=chance)[:most].sort().values
-
-
-def _nearest(x: Tensor, context: Tensor, index: Tensor) -> np.ndarray:
-    """Place (N,) of the row of the context nearest to each row; its own if it is there."""
-    if len(x) == len(context):
-        return np.arange(len(x), dtype=np.int32)
-    nearest = nearest_rows(x.cpu().numpy(), context.cpu().numpy())[0].astype(np.int32)
-    nearest[index.numpy()] = np.arange(len(index), dtype=np.int32)
-    return nearest

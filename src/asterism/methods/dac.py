@@ -16,7 +16,7 @@ Lee, Lee & Teh, "Deep amortized clustering", 2019.
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from asterism._validation import StrOptions, at_least, check_rows, draw_seed, resolve_device
 from asterism.base import AmortizedClusterer
+from asterism.base.mixture import MixtureMixin
 from asterism.exceptions import DataError
 from asterism.functional.filtering import (
     Claim,
@@ -32,12 +33,10 @@ from asterism.functional.filtering import (
     draw_index,
     filter_sets,
     group_moments,
-    merge_groups,
-    pool_mixture,
     read_claims,
     sum_by_group,
 )
-from asterism.functional.mixtures import Mixture, em_step, log_likelihood, log_responsibilities
+from asterism.functional.mixtures import Mixture, merge_components, pool_components
 from asterism.functional.sets import SetBatch
 from asterism.nn.densities import ConditionalDensity, GaussianDensity
 from asterism.nn.filtering import FilteringNetwork, StoredPasses
@@ -45,8 +44,6 @@ from asterism.priors.clusters import ClusterMixturePrior
 from asterism.training import TrainingPlan
 
 __all__ = ["DAC", "FilteringStep"]
-
-Self = TypeVar("Self", bound="DAC")
 
 _READS, _IMAGES = 1 << 16, 1 << 12  # rows, or images, times passes read at once: memory stays flat
 
@@ -66,7 +63,7 @@ class FilteringStep(NamedTuple):
     center: np.ndarray | None
 
 
-class DAC(AmortizedClusterer):
+class DAC(MixtureMixin, AmortizedClusterer):
     """Deep amortised clustering: finds clusters one by one, and their number.
 
     The shipped network was trained on two-dimensional mixtures of up to four Gaussians. Data of
@@ -92,8 +89,9 @@ class DAC(AmortizedClusterer):
         Rounds of it.
     weights : str or path, default="default"
         Name of shipped weights, or a file.
-    scaling : {"auto", "none"}, default="auto"
-        "none" hands the data to the network as they are.
+    scaling : {"auto", "local", "none"}, default="auto"
+        "auto" makes the data as wide as those of training, "local" their clusters, by a rough
+        guess, so that a single one is not taken for many; "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -137,22 +135,33 @@ class DAC(AmortizedClusterer):
     References
     ----------
     Lee, Lee & Teh, "Deep amortized clustering", 2019.
+
+    Examples
+    --------
+    A network of two steps of training, to show the calls:
+
+    >>> from sklearn.datasets import make_blobs
+    >>> from asterism.methods.dac import DAC
+    >>> from asterism.priors import ClusterMixturePrior
+    >>> from asterism.training import TrainingPlan
+    >>> model = DAC(random_state=0, max_iter=5)
+    >>> prior, plan = ClusterMixturePrior(n_points=(30, 60)), TrainingPlan(steps=2)
+    >>> model = model.pretrain(prior, plan=plan, batch_size=2, width=8, n_inducing=4)
+    >>> model.fit(make_blobs(50, random_state=0)[0]).filtering_path_[0].indices.shape
+    (50,)
     """
 
     _module_class: ClassVar[type[nn.Module]] = FilteringNetwork
     _default_weights: ClassVar[str] = "dac-mog"
-    _per_cluster: ClassVar[tuple[str, ...]] = ("weights_", "means_", "scales_")
+    _cluster_numbers: ClassVar[tuple[str, ...]] = ("pass_clusters_",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AmortizedClusterer._parameter_constraints,
+        **MixtureMixin._parameter_constraints,
         "n_clusters": [at_least(1), StrOptions({"auto"})],
         "max_iter": [at_least(1)],
         "min_cluster_size": [at_least(1)],
         "reassign": ["boolean"],
-        "refine": [StrOptions({"em"}), None],
-        "n_em": [at_least(1)],
     }
-
-    pass_clusters_: np.ndarray
 
     def __init__(
         self,
@@ -209,24 +218,10 @@ class DAC(AmortizedClusterer):
         if self.n_clusters != "auto":
             check_rows(len(X), int(self.n_clusters))
 
-    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
-        self._seeds = [seed]
-        try:
-            super()._fit(X, y, seed)
-        finally:
-            del self._seeds
-
-    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray]) -> None:
-        self._seeds = [draw_seed(twin.random_state) for twin in fitted]
-        try:
-            super()._fit_together(fitted, rows)
-        finally:
-            del self._seeds
-
     def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
-        network = self._network
-        # A generator a data set: its anchors do not depend on the company it is read in.
-        chances = [torch.Generator().manual_seed(seed) for seed in self._seeds]
+        network, seed = self._network, draw_seed(self.random_state)
+        # Every data set has a generator of its own: its answer does not depend on the others.
+        chances = [torch.Generator().manual_seed(seed) for _ in range(len(batch))]
 
         def claim(rows: Tensor, left: Tensor, sets: Tensor) -> Claim:
             anchor = None
@@ -252,7 +247,7 @@ class DAC(AmortizedClusterer):
         contexts = torch.stack([step.kept["context"] for step in passes])
         observed = group_moments(x, path.labels, kept)
         wanted = len(kept) if self.n_clusters == "auto" else int(self.n_clusters)
-        clusters = merge_groups(observed, wanted)
+        clusters = merge_components(observed, wanted)
         answer = {
             "raw_labels_": path.labels.numpy(),
             "n_passes_": len(passes),
@@ -269,7 +264,7 @@ class DAC(AmortizedClusterer):
             "pass_memory_": torch.stack([passes[k].kept["memory"] for k in kept]).numpy(),
             "pass_rows_": torch.stack([features[passes[k].anchor] for k in kept]).numpy(),
             "reading_": "mixture" if self.refine else "densities" if self.reassign else "passes",
-            "weights_": pool_mixture(observed, clusters).log_weights.exp().numpy(),
+            "weights_": pool_components(observed, clusters).log_weights.exp().numpy(),
         }
         density = self._network.density
         if isinstance(density, GaussianDensity):
@@ -278,9 +273,8 @@ class DAC(AmortizedClusterer):
             answer["path_centers_"] = means.numpy()
             theta = Mixture(observed.log_weights, means[kept], scales[kept])
             # Refinement starts from the rows that were taken, not from what was said of them.
-            theta = pool_mixture(observed if self.refine else theta, clusters)
-            for _ in range(self.n_em if self.refine == "em" else 0):
-                theta = em_step(x, theta)
+            theta = pool_components(observed if self.refine else theta, clusters)
+            theta = self._refined(x, theta)
             answer["weights_"] = theta.log_weights.exp().numpy()
             answer["means_"], answer["scales_"] = theta.means.numpy(), theta.scales.numpy()
         return answer
@@ -298,6 +292,11 @@ class DAC(AmortizedClusterer):
             forced = bool(self.path_forced_[number])
             steps.append(FilteringStep(indices, probabilities, taken, forced, center))
         return steps
+
+    @property
+    def has_density(self) -> bool:
+        """Whether ``score`` is a mean log-likelihood, in the network's coordinates."""
+        return self._network.density is not None
 
     # --- reading rows -------------------------------------------------------------------------
 
@@ -323,18 +322,9 @@ class DAC(AmortizedClusterer):
                 stacklevel=4,
             )
 
-    def _reorder(self, order: np.ndarray) -> None:
-        n_clusters = len(self.weights_)
-        order = np.concatenate([order, np.setdiff1d(np.arange(n_clusters), order)])
-        self.pass_clusters_ = np.argsort(order)[self.pass_clusters_]
-        for name in self._per_cluster:
-            if hasattr(self, name):
-                setattr(self, name, getattr(self, name)[order])
-
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         if self.reading_ == "mixture":
-            x = torch.from_numpy(self._aligned(X)).double()
-            return log_responsibilities(x, self._mixture).numpy()
+            return super()._log_responsibilities(X)
         clusters, n_clusters = torch.from_numpy(self.pass_clusters_), len(self.weights_)
         parts = []
         for x in self._portions(X):
@@ -350,18 +340,11 @@ class DAC(AmortizedClusterer):
     def _score(self, X: np.ndarray) -> float:
         """Mean log-likelihood a row, in the network's coordinates, where there are densities."""
         if self.reading_ == "mixture":
-            x = torch.from_numpy(self._aligned(X)).double()
-            return float(log_likelihood(x, self._mixture).mean())
-        if self._network.density is None:
             return super()._score(X)
+        if not self.has_density:
+            return AmortizedClusterer._score(self, X)
         total = sum(float(self._joint(x).logsumexp(dim=-1).sum()) for x in self._portions(X))
         return total / len(X)
-
-    @property
-    def _mixture(self) -> Mixture:
-        log_weights = np.log(np.maximum(self.weights_, np.finfo(np.float64).tiny))
-        parts = (log_weights, self.means_, self.scales_)
-        return Mixture(*(torch.from_numpy(part) for part in parts))
 
     def _portions(self, X: np.ndarray) -> Iterator[Tensor]:
         """Rows for the network, so many at once as fit the memory with all passes."""

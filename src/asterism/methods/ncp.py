@@ -12,7 +12,6 @@ Pakman, Wang, Mitelut, Lee & Paninski, "Neural clustering processes", ICML 2020.
 """
 
 import copy
-import math
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,13 +23,10 @@ from asterism._validation import StrOptions, at_least, draw_seed, resolve_device
 from asterism.base import AmortizedClusterer
 from asterism.base.posterior import PosteriorMixin
 from asterism.functional.assignments import by_decreasing_size
-from asterism.functional.decoding import (
-    Partitions,
-    distinct_partitions,
-    sample_partitions,
-    search_partitions,
-)
-from asterism.functional.nearest import nearest_rows
+from asterism.functional.clusterwise import log_mean_exp
+from asterism.functional.contexts import Context
+from asterism.functional.decoding import Partitions, sample_partitions, search_partitions
+from asterism.functional.partitions import likeliest_first
 from asterism.functional.sequential import order_log_probs, random_orders
 from asterism.functional.sets import SetBatch, pad_sets, size_sorted_chunks
 from asterism.nn.ncp import NCPScorer, NeuralClusteringProcess
@@ -62,8 +58,9 @@ class NCP(PosteriorMixin, AmortizedClusterer):
         Most rows read together. Of a larger table so many are chosen at random.
     weights : str or path, default="default"
         Name of shipped weights, or a file.
-    scaling : {"auto", "none"}, default="auto"
-        "none" hands the data to the network as they are.
+    scaling : {"auto", "local", "none"}, default="auto"
+        "auto" makes the data as wide as those of training, "local" their clusters, by a rough
+        guess, so that a single one is not taken for many; "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -126,6 +123,7 @@ class NCP(PosteriorMixin, AmortizedClusterer):
     _module_class: ClassVar[type[nn.Module]] = NeuralClusteringProcess
     _default_weights: ClassVar[str] = "ncp-mog"
     _per_cluster: ClassVar[tuple[str, ...]] = ("cluster_sums_", "cluster_ranks_")
+    _cluster_numbers: ClassVar[tuple[str, ...]] = ("context_labels_",)
     _chunk: ClassVar[int] = 4096
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AmortizedClusterer._parameter_constraints,
@@ -135,8 +133,6 @@ class NCP(PosteriorMixin, AmortizedClusterer):
         "n_orders": [at_least(1)],
         "max_points": [at_least(2)],
     }
-
-    context_labels_: np.ndarray
 
     def __init__(
         self,
@@ -182,51 +178,44 @@ class NCP(PosteriorMixin, AmortizedClusterer):
     def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
         seed = draw_seed(self.random_state)
         # Every data set has a generator of its own: its answer does not depend on the others.
-        contexts = [
-            _Context.choose(x[keep], self.max_points, self.n_orders, seed)
+        tasks = [
+            _Task.of(x[keep], self.max_points, self.n_orders, seed)
             for x, keep in zip(batch.x, batch.keep, strict=True)
         ]
         scorer = self._network.scorer()
         if self.decode == "sample":
-            found = [_draw(scorer, c.rows, self.n_samples, c.chance) for c in contexts]
+            found = [_draw(scorer, task.rows, self.n_samples, task.chance) for task in tasks]
         else:
-            found = _search(scorer, contexts, self.beam_width if self.decode == "beam" else 1)
+            found = _search(scorer, tasks, self.beam_width if self.decode == "beam" else 1)
         answers = []
-        for context, partitions in zip(contexts, found, strict=True):
-            likely, _ = distinct_partitions(*partitions)
-            answer = self._conclude(scorer, context, likely[: self.beam_width])
+        for task, partitions in zip(tasks, found, strict=True):
+            likely, _ = likeliest_first(*partitions)
+            answer = self._conclude(scorer, task, likely[: self.beam_width])
             if self.decode == "sample":
-                answer["partitions_"] = partitions.labels.numpy()[:, context.nearest]
+                answer["partitions_"] = partitions.labels.int().numpy()[:, task.context.nearest]
                 answer["log_probabilities_"] = partitions.log_probs.numpy()
             answers.append(answer)
         return answers
 
-    def _conclude(
-        self, scorer: NCPScorer, context: "_Context", candidates: Tensor
-    ) -> dict[str, Any]:
+    def _conclude(self, scorer: NCPScorer, task: "_Task", candidates: Tensor) -> dict[str, Any]:
         """The partition, of (P, N) candidates, that is likeliest over all orders."""
-        rows = context.rows
-        log_q = order_log_probs(scorer, rows, candidates.to(rows.device), context.orders)  # (P, O)
-        mean = log_q.logsumexp(dim=1) - math.log(log_q.shape[1])
+        rows = task.rows
+        log_q = order_log_probs(scorer, rows, candidates.to(rows.device), task.orders)  # (P, O)
+        mean = log_mean_exp(log_q)
         best = int(mean.argmax())
         labels, _ = by_decreasing_size(candidates[best].numpy())
         member = nn.functional.one_hot(torch.from_numpy(labels)).double()
         join = self._judge().encode(rows.cpu().double()).join
         return {
-            "context_indices_": context.indices.numpy(),
+            "context_indices_": task.context.indices,
             "context_rows_": rows.cpu().numpy(),
             "context_labels_": labels,
-            "nearest_": context.nearest,
+            "nearest_": task.context.nearest,
             "cluster_sums_": (member.T @ join).numpy(),
             "cluster_ranks_": np.arange(member.shape[1]),
             "log_probability_": float(mean[best]),
             "order_deviation_": float(log_q[best].std(correction=0)),
         }
-
-    def _reorder(self, order: np.ndarray) -> None:
-        empty = np.setdiff1d(np.arange(len(self.cluster_sums_)), order)
-        self.context_labels_ = np.argsort(np.concatenate([order, empty]))[self.context_labels_]
-        super()._reorder(order)
 
     # --- after fit ----------------------------------------------------------------------------
 
@@ -247,7 +236,7 @@ class NCP(PosteriorMixin, AmortizedClusterer):
         context = torch.from_numpy(self.context_rows_).to(resolve_device(self.device))
         chance = torch.Generator().manual_seed(seed)
         drawn = _draw(self._network.scorer(), context, n, chance)
-        return drawn.labels.numpy()[:, self.nearest_], drawn.log_probs.numpy()
+        return drawn.labels.int().numpy()[:, self.nearest_], drawn.log_probs.numpy()
 
     @property
     def _network(self) -> Any:
@@ -258,43 +247,39 @@ class NCP(PosteriorMixin, AmortizedClusterer):
         return copy.deepcopy(self._network).cpu().double().scorer()
 
 
-class _Context(NamedTuple):
-    """Rows of a table that are read together."""
+class _Task(NamedTuple):
+    """One data set: the rows read together, the orders to read them in, and its own chance."""
 
-    indices: Tensor  # (N,) their numbers, sorted
-    rows: Tensor  # (N, D)
-    nearest: np.ndarray  # for each row of the table the place of the nearest of them; its own if in
-    orders: Tensor  # (O, N) in which they are read
+    context: Context
+    orders: Tensor  # (O, N)
     chance: torch.Generator
 
+    @property
+    def rows(self) -> Tensor:
+        """The context's rows, (N, D)."""
+        return self.context.rows
+
     @classmethod
-    def choose(cls, x: Tensor, most: int, n_orders: int, seed: int) -> "_Context":
-        """At most ``most`` of the rows ``x``, at random, and random orders of them."""
+    def of(cls, x: Tensor, max_points: int, n_orders: int, seed: int) -> "_Task":
+        """Choose at most ``max_points`` of the rows ``x``, and random orders of them."""
         chance = torch.Generator().manual_seed(seed)
-        indices, rows = torch.arange(len(x)), x
-        nearest = np.arange(len(x), dtype=np.int32)
-        if len(x) > most:
-            indices = torch.randperm(len(x), generator=chance)[:most].sort().values
-            rows = x[indices.to(x.device)]
-            nearest = nearest_rows(x.cpu().numpy(), rows.cpu().numpy())[0].astype(np.int32)
-            nearest[indices.numpy()] = np.arange(most, dtype=np.int32)
-        everything = torch.ones(1, len(rows), dtype=torch.bool)
-        orders = random_orders(everything, n_orders, chance)[0].to(x.device)
-        return cls(indices, rows, nearest, orders, chance)
+        context = Context.draw(x, max_points, chance)
+        everything = torch.ones(1, len(context.rows), dtype=torch.bool)
+        return cls(context, random_orders(everything, n_orders, chance)[0].to(x.device), chance)
 
 
-def _search(scorer: NCPScorer, contexts: list[_Context], width: int) -> list[Partitions]:
+def _search(scorer: NCPScorer, tasks: list[_Task], width: int) -> list[Partitions]:
     """Partitions (S, N_b) of each data set by beam search, and their log-probabilities (S,)."""
     found: dict[int, Partitions] = {}
-    sizes, n_orders = [len(c.rows) for c in contexts], len(contexts[0].orders)
+    sizes, n_orders = [len(task.rows) for task in tasks], len(tasks[0].orders)
     for chunk in size_sorted_chunks(sizes, _STEPS // (n_orders * width)):
-        batch = pad_sets([contexts[i].rows for i in chunk])
+        batch = pad_sets([tasks[i].rows for i in chunk])
         rest = torch.arange(batch.x.shape[1], device=batch.x.device).repeat(n_orders, 1)
-        orders = [torch.cat([contexts[i].orders, rest[:, sizes[i] :]], dim=1) for i in chunk]
+        orders = [torch.cat([tasks[i].orders, rest[:, sizes[i] :]], dim=1) for i in chunk]
         drawn = search_partitions(scorer, batch.x, batch.keep, torch.stack(orders), width)
         for place, i in enumerate(chunk):
             found[i] = Partitions(drawn.labels[place, :, : sizes[i]], drawn.log_probs[place])
-    return [found[i] for i in range(len(contexts))]
+    return [found[i] for i in range(len(tasks))]
 
 
 def _draw(scorer: NCPScorer, context: Tensor, n: int, chance: torch.Generator) -> Partitions:

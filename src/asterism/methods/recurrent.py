@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import torch
 from torch import nn
 
 from asterism._validation import StrOptions, at_least, check_rows
 from asterism.base import AmortizedClusterer
-from asterism.functional.mixtures import Mixture, em_step, log_likelihood, log_responsibilities
+from asterism.base.mixture import MixtureMixin
 from asterism.functional.sets import SetBatch
 from asterism.nn.recurrent import RecurrentSetTransformer
 from asterism.priors import ClusterMixturePrior
@@ -28,7 +27,7 @@ from asterism.training import TrainingPlan
 __all__ = ["RecurrentMixture"]
 
 
-class RecurrentMixture(AmortizedClusterer):
+class RecurrentMixture(MixtureMixin, AmortizedClusterer):
     """Mixture of Gaussians by a Set Transformer that adds components until it stops.
 
     Data of more columns than the network knows are projected on their leading principal axes, and
@@ -46,8 +45,9 @@ class RecurrentMixture(AmortizedClusterer):
         Rounds of it.
     weights : str or path, default="default"
         Name of shipped weights, or a file.
-    scaling : {"auto", "none"}, default="auto"
-        "none" hands the data to the network as they are.
+    scaling : {"auto", "local", "none"}, default="auto"
+        "auto" makes the data as wide as those of training, "local" their clusters, by a rough
+        guess, so that a single one is not taken for many; "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -95,13 +95,11 @@ class RecurrentMixture(AmortizedClusterer):
 
     _module_class: ClassVar[type[nn.Module]] = RecurrentSetTransformer
     _default_weights: ClassVar[str] = "recurrent-mog"
-    _per_cluster: ClassVar[tuple[str, ...]] = ("weights_", "means_", "scales_")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AmortizedClusterer._parameter_constraints,
+        **MixtureMixin._parameter_constraints,
         "n_clusters": [at_least(1), StrOptions({"auto"})],
         "max_slots": [at_least(1)],
-        "refine": [StrOptions({"em"}), None],
-        "n_em": [at_least(1)],
     }
 
     def __init__(
@@ -149,12 +147,8 @@ class RecurrentMixture(AmortizedClusterer):
         else:
             found = network(batch.x, batch.keep, n_slots=int(self.n_clusters))
             count, stopped = [int(self.n_clusters)] * len(batch), [False] * len(batch)
-        # The rest is small, wants double precision, and some accelerators have none.
-        mixture = Mixture(*(part.cpu().double() for part in found))
-        x, keep = batch.x.cpu().double(), batch.keep.cpu()
-        for _ in range(self.n_em if self.refine == "em" else 0):
-            mixture = em_step(x, mixture, keep)
-        log_weights, means, scales = (part.numpy() for part in mixture)
+        refined = self._refined(batch.x, found, batch.keep)
+        log_weights, means, scales = (part.numpy() for part in refined)
         return [
             {
                 "weights_": np.exp(log_weights[b, :k]),
@@ -170,16 +164,3 @@ class RecurrentMixture(AmortizedClusterer):
         if self.n_clusters == "auto" and not self.stopped_:
             told = f"the network did not stop within max_slots={self.max_slots}: do not trust it"
             self.notes_ = [*getattr(self, "notes_", []), told]
-
-    @property
-    def _mixture(self) -> Mixture:
-        log_weights = np.log(np.maximum(self.weights_, np.finfo(np.float64).tiny))
-        parts = (log_weights, self.means_, self.scales_)
-        return Mixture(*(torch.from_numpy(part) for part in parts))
-
-    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        return log_responsibilities(torch.from_numpy(self._aligned(X)), self._mixture).numpy()
-
-    def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row, in the network's coordinates."""
-        return float(log_likelihood(torch.from_numpy(self._aligned(X)), self._mixture).mean())

@@ -18,14 +18,9 @@ from torch import nn
 
 from asterism._validation import StrOptions, at_least, check_rows
 from asterism.base import AmortizedClusterer
+from asterism.base.mixture import MixtureMixin
 from asterism.exceptions import DataError
-from asterism.functional.mixtures import (
-    Mixture,
-    em_step,
-    log_likelihood,
-    log_responsibilities,
-    reduce_mixture,
-)
+from asterism.functional.mixtures import Mixture, reduce_mixture
 from asterism.functional.sets import SetBatch
 from asterism.nn.set_transformer import SetTransformer
 from asterism.priors import GaussianMixturePrior
@@ -34,7 +29,7 @@ from asterism.training import TrainingPlan
 __all__ = ["SetTransformerMixture"]
 
 
-class SetTransformerMixture(AmortizedClusterer):
+class SetTransformerMixture(MixtureMixin, AmortizedClusterer):
     """Mixture of Gaussians by one pass of a Set Transformer.
 
     The shipped network was trained on two-dimensional mixtures of four Gaussians. Data of more
@@ -52,8 +47,9 @@ class SetTransformerMixture(AmortizedClusterer):
         Rounds of it.
     weights : str or path, default="default"
         Name of shipped weights, or a file.
-    scaling : {"auto", "none"}, default="auto"
-        "none" hands the data to the network as they are.
+    scaling : {"auto", "local", "none"}, default="auto"
+        "auto" makes the data as wide as those of training, "local" their clusters, by a rough
+        guess, so that a single one is not taken for many; "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -92,12 +88,10 @@ class SetTransformerMixture(AmortizedClusterer):
 
     _module_class: ClassVar[type[nn.Module]] = SetTransformer
     _default_weights: ClassVar[str] = "set-transformer-mog"
-    _per_cluster: ClassVar[tuple[str, ...]] = ("weights_", "means_", "scales_")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AmortizedClusterer._parameter_constraints,
+        **MixtureMixin._parameter_constraints,
         "n_clusters": [at_least(1), StrOptions({"auto"})],
-        "refine": [StrOptions({"em"}), None],
-        "n_em": [at_least(1)],
     }
 
     def __init__(
@@ -153,31 +147,15 @@ class SetTransformerMixture(AmortizedClusterer):
     def _infer(self, batch: SetBatch) -> list[dict[str, np.ndarray]]:
         capacity = int(self.architecture_["n_components"])
         wanted = capacity if self.n_clusters == "auto" else int(self.n_clusters)
-        # The rest is small, wants double precision, and some accelerators have none.
         mixture = Mixture(*(part.cpu().double() for part in self.module_(batch.x, batch.keep)))
-        x, keep = batch.x.cpu().double(), batch.keep.cpu()
         if wanted < capacity:
             reduced = [
                 reduce_mixture(Mixture(*parts), wanted) for parts in zip(*mixture, strict=True)
             ]
             mixture = Mixture(*(torch.stack(parts) for parts in zip(*reduced, strict=True)))
-        for _ in range(self.n_em if self.refine == "em" else 0):
-            mixture = em_step(x, mixture, keep)
-        log_weights, means, scales = (part.numpy() for part in mixture)
+        refined = self._refined(batch.x, mixture, batch.keep)
+        log_weights, means, scales = (part.numpy() for part in refined)
         return [
             {"weights_": np.exp(log_weights[b]), "means_": means[b], "scales_": scales[b]}
             for b in range(len(batch))
         ]
-
-    @property
-    def _mixture(self) -> Mixture:
-        log_weights = np.log(np.maximum(self.weights_, np.finfo(np.float64).tiny))
-        parts = (log_weights, self.means_, self.scales_)
-        return Mixture(*(torch.from_numpy(part) for part in parts))
-
-    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        return log_responsibilities(torch.from_numpy(self._aligned(X)), self._mixture).numpy()
-
-    def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row, in the network's coordinates."""
-        return float(log_likelihood(torch.from_numpy(self._aligned(X)), self._mixture).mean())

@@ -114,7 +114,7 @@ class ISAB(nn.Module):
         return self.spread(x, self.induce(x, keep))
 
 
-class ISABStack(nn.Module):
+class ISABStack(nn.ModuleList):
     """ISAB blocks one after another, whose inducing rows can be kept to read further rows.
 
     ``tied`` lets blocks 2 … depth share their weights, as the code released with DAC does.
@@ -137,18 +137,17 @@ class ISABStack(nn.Module):
         tied: bool = False,
         layer_norm: bool = False,
     ) -> None:
-        super().__init__()
         if depth < 1:
             raise ValueError(f"depth={depth}: a stack has at least one block")
-        self.depth = depth
-        self.blocks = nn.ModuleList(
+        super().__init__(
             ISAB(dim if i == 0 else width, width, heads, n_inducing, layer_norm=layer_norm)
             for i in range(min(depth, 2) if tied else depth)
         )
+        self.depth = depth
 
     def _in_turn(self) -> list[ISAB]:
-        last = len(self.blocks) - 1
-        return [self.blocks[min(i, last)] for i in range(self.depth)]  # type: ignore[misc]
+        """The blocks as they are applied; the last one again where the others are tied to it."""
+        return [self[min(i, len(self) - 1)] for i in range(self.depth)]  # type: ignore[misc]
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """(B, N, dim) to (B, N, width)."""

@@ -39,6 +39,7 @@ from asterism.functional.clusterwise import (
 )
 from asterism.functional.sets import SetBatch
 from asterism.nn.attention import ISAB, MAB, PMA
+from asterism.nn.perceptron import perceptron
 
 __all__ = ["ClusterwiseNetwork", "Codes", "Latent", "Stage", "take_rows"]
 
@@ -113,11 +114,11 @@ class ClusterwiseNetwork(nn.Module):
             raise ValueError(f"attention={attention!r} is not 'none', 'anchored' or 'shared'")
         self.dim, self.width, self.latent_dim = dim, width, latent_dim
         self.attention, self.n_draws = attention, n_draws
-        self.encode_point = _mlp(dim, width, 4, width)
-        self.map_member = _mlp(width, width, 2, width)  # h
-        self.map_cluster = _mlp(width, width, 2, width)  # g
+        self.encode_point = perceptron(dim, width, 4, width)
+        self.map_member = perceptron(width, width, 2, width)  # h
+        self.map_cluster = perceptron(width, width, 2, width)  # g
         if attention != "anchored":
-            self.map_unassigned = _mlp(width, width, 2, width)  # u
+            self.map_unassigned = perceptron(width, width, 2, width)  # u
         if attention != "none":
             norm = attention == "shared"
             self.context = ISAB(width, width, heads, n_inducing, layer_norm=norm)
@@ -129,10 +130,10 @@ class ClusterwiseNetwork(nn.Module):
                 for name in ("members", "unassigned", "joining", "others")
             }
         )
-        self.prior_net = _mlp(3 * width, width, 5, 2 * latent_dim)
-        self.posterior_net = _mlp(4 * width, width, 5, 2 * latent_dim)
+        self.prior_net = perceptron(3 * width, width, 5, 2 * latent_dim)
+        self.posterior_net = perceptron(4 * width, width, 5, 2 * latent_dim)
         self.join_first = _SplitLinear([width, latent_dim, width, width, width], width)
-        self.join_rest = nn.Sequential(nn.PReLU(), *_mlp(width, width, 3, 1, last_bias=False))
+        self.join_rest = nn.Sequential(nn.PReLU(), *perceptron(width, width, 3, 1, bias=False))
 
     # --- parts --------------------------------------------------------------------------------
 
@@ -264,14 +265,6 @@ def take_rows(values: Tensor, owner: Tensor, index: Tensor) -> Tensor:
     """Rows ``index`` (R, M) of sets ``owner`` (R,) from ``values`` (B, N, C): (R, M, C)."""
     flat = (owner[:, None] * values.shape[1] + index).flatten()
     return values.flatten(0, 1).index_select(0, flat).unflatten(0, tuple(index.shape))
-
-
-def _mlp(dim: int, width: int, hidden: int, out: int, *, last_bias: bool = True) -> nn.Sequential:
-    """``hidden`` layers of ``width`` with PReLU, then a linear one."""
-    layers: list[nn.Module] = []
-    for i in range(hidden):
-        layers += [nn.Linear(dim if i == 0 else width, width), nn.PReLU()]
-    return nn.Sequential(*layers, nn.Linear(width, out, bias=last_bias))
 
 
 class _SplitLinear(nn.Linear):

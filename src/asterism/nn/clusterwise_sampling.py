@@ -28,13 +28,13 @@ from torch import Tensor
 
 from asterism.functional.clusterwise import (
     Steps,
-    in_order_of_appearance,
     log_mean_exp,
     order_log_probability,
     partition_steps,
     random_times,
     sums_before,
 )
+from asterism.functional.partitions import by_appearance
 from asterism.nn.clusterwise import ClusterwiseNetwork, Codes, Stage, take_rows
 
 __all__ = [
@@ -183,7 +183,7 @@ def partition_log_probability(
     True
     """
     times = random_times((len(labels) * n_orders, labels.shape[1]), generator).to(labels.device)
-    order = in_order_of_appearance(labels.repeat_interleave(n_orders, dim=0), times)
+    order = by_appearance(labels.repeat_interleave(n_orders, dim=0), times)
     found = ordered_log_probability(
         network, codes, order, generator, n_anchors=n_anchors, n_draws=n_draws
     )

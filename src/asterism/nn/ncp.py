@@ -22,14 +22,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asterism.exceptions import DataError
-from asterism.functional.sequential import (
-    Codes,
-    by_appearance,
-    in_order,
-    random_orders,
-    step_log_probs,
-)
+from asterism.functional.partitions import by_appearance
+from asterism.functional.sequential import Codes, in_order, random_orders, step_log_probs
 from asterism.functional.sets import SetBatch
+from asterism.nn.perceptron import perceptron
 
 __all__ = ["NCPScorer", "NeuralClusteringProcess"]
 
@@ -71,10 +67,10 @@ class NeuralClusteringProcess(nn.Module):
             raise ValueError(f"n_orders={n_orders}: training reads a data set at least once")
         self.dim = dim
         self.n_orders = n_orders
-        self.h = _perceptron(dim, hidden, 4, h_dim)
-        self.u = _perceptron(dim, hidden, 4, u_dim)
-        self.g = _perceptron(h_dim, hidden, 5, g_dim)
-        self.f = _perceptron(g_dim + u_dim, hidden, 5, 1, bias=False)
+        self.h = perceptron(dim, hidden, 4, h_dim)
+        self.u = perceptron(dim, hidden, 4, u_dim)
+        self.g = perceptron(h_dim, hidden, 5, g_dim)
+        self.f = perceptron(g_dim + u_dim, hidden, 5, 1, bias=False)
 
     def scorer(self) -> "NCPScorer":
         """The maps with the weights as they are now, matrices between sums joined."""
@@ -83,7 +79,7 @@ class NeuralClusteringProcess(nn.Module):
     def log_prob(self, x: Tensor, keep: Tensor, labels: Tensor) -> Tensor:
         """Log q(c | x), (B,), of partitions (B, N), read in the order the points (B, N, D) have."""
         scorer = self.scorer()
-        named = by_appearance(labels, keep)
+        named = by_appearance(torch.where(keep, labels, -1))
         return step_log_probs(scorer, scorer.encode(x), named, keep).sum(dim=1)
 
     def loss(self, batch: SetBatch, generator: torch.Generator | None = None) -> Tensor:
@@ -95,12 +91,13 @@ class NeuralClusteringProcess(nn.Module):
             raise DataError("labels=None: a neural clustering process learns from known clusters")
         orders = random_orders(batch.keep, self.n_orders, generator)
         scorer = self.scorer()
+        known = torch.where(batch.keep, batch.labels, -1)
         codes, keep, labels = (
             Codes(*(in_order(part, orders).flatten(0, 1) for part in scorer.encode(batch.x))),
             in_order(batch.keep, orders).flatten(0, 1),
-            in_order(batch.labels, orders).flatten(0, 1),
+            in_order(known, orders).flatten(0, 1),
         )
-        log_q = step_log_probs(scorer, codes, by_appearance(labels, keep), keep)
+        log_q = step_log_probs(scorer, codes, by_appearance(labels), keep)
         return -log_q.sum(dim=1).mean()
 
 
@@ -128,16 +125,6 @@ class NCPScorer:
     def score(self, totals: Tensor) -> Tensor:
         """The map f, after its first linear layer."""
         return self._net.f[1:](totals + self._bias[1]).squeeze(-1)
-
-
-def _perceptron(
-    n_in: int, hidden: int, n_hidden: int, n_out: int, *, bias: bool = True
-) -> nn.Sequential:
-    """``n_hidden`` hidden layers of one width, PReLU after each."""
-    layers: list[nn.Module] = []
-    for i in range(n_hidden):
-        layers += [nn.Linear(n_in if i == 0 else hidden, hidden), nn.PReLU()]
-    return nn.Sequential(*layers, nn.Linear(hidden, n_out, bias=bias))
 
 
 def _linear(perceptron: nn.Sequential, place: int) -> nn.Linear:

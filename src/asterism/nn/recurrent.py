@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from asterism.functional.mixtures import Mixture, log_likelihood
 from asterism.functional.sets import SetBatch
-from asterism.nn.attention import ISAB, MAB, PMA, SAB
+from asterism.nn.attention import MAB, PMA, SAB, ISABStack
 
 __all__ = ["RecurrentSetTransformer"]
 
@@ -57,9 +57,8 @@ class RecurrentSetTransformer(nn.Module):
         super().__init__()
         self.dim = dim
         self.max_clusters = max_clusters
-        self.encoder = nn.ModuleList(
-            ISAB(dim if i == 0 else width, width, heads, n_inducing, layer_norm=layer_norm)
-            for i in range(encoder_blocks)
+        self.encoder = ISABStack(
+            dim, width, heads, n_inducing, encoder_blocks, layer_norm=layer_norm
         )
         self.first = nn.Parameter(torch.empty(1, width))
         nn.init.xavier_uniform_(self.first)
@@ -139,9 +138,7 @@ class RecurrentSetTransformer(nn.Module):
 
     def _read(self, x: Tensor, keep: Tensor | None, n_slots: int) -> Tensor:
         """What each slot finds in the points, (B, n, C)."""
-        for block in self.encoder:
-            x = block(x, keep)
-        return self.gather(self._slots(n_slots).expand(len(x), -1, -1), x, keep)
+        return self.gather(self._slots(n_slots).expand(len(x), -1, -1), self.encoder(x, keep), keep)
 
     def _decode(self, rows: Tensor, seen: Tensor | None = None) -> tuple[Tensor, Mixture]:
         """Mean stop logit (B,) and mixture of slots (B, K, C), of which ``seen`` (B, K) count."""

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from asterism.functional.mixtures import Mixture, log_likelihood
 from asterism.functional.sets import SetBatch
-from asterism.nn.attention import ISAB, PMA, SAB
+from asterism.nn.attention import PMA, SAB, ISABStack
 
 __all__ = ["SetTransformer"]
 
@@ -40,9 +40,8 @@ class SetTransformer(nn.Module):
         super().__init__()
         self.dim = dim
         self.n_components = n_components
-        self.encoder = nn.ModuleList(
-            ISAB(dim if i == 0 else width, width, heads, n_inducing, layer_norm=layer_norm)
-            for i in range(encoder_blocks)
+        self.encoder = ISABStack(
+            dim, width, heads, n_inducing, encoder_blocks, layer_norm=layer_norm
         )
         self.pool = PMA(width, width, heads, n_components, layer_norm=layer_norm)
         self.decoder = nn.ModuleList(
@@ -52,9 +51,7 @@ class SetTransformer(nn.Module):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Mixture:
         """Mixture of each set; ``keep`` (B, N) is False for padding."""
-        for block in self.encoder:
-            x = block(x, keep)
-        slots = self.pool(x, keep)  # (B, K, C)
+        slots = self.pool(self.encoder(x, keep), keep)  # (B, K, C)
         for block in self.decoder:
             slots = block(slots)
         logits, means, raw = self.head(slots).split([1, self.dim, self.dim], dim=-1)

@@ -35,7 +35,7 @@ def choose_method(
     if n_clusters != "auto" or parameters:
         named = ", ".join(["n_clusters"] * (n_clusters != "auto") + [*parameters])
         raise DataError(f"{named}: give it to {type(method).__name__} itself, which is fitted")
-    return described(method), method
+    return described(type(method)), method
 
 
 def check_choices(
@@ -105,9 +105,8 @@ def _closest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def described(estimator: Clusterer) -> Method:
-    """Row of the registry for an estimator; one is made up for a class that is not registered."""
-    cls = type(estimator)
+def described(cls: type[Clusterer]) -> Method:
+    """Row of the registry for a class; one is made up where it is not registered."""
     try:
         return method_of_class(cls.__name__)
     except UnknownMethodError:

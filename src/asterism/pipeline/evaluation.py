@@ -103,8 +103,8 @@ def evaluate(
 
 
 def _log_likelihood(model: Any, x: np.ndarray) -> float:
-    """Mean log-likelihood of a point where the model has a density."""
-    return float(model.score(x)) if hasattr(model, "score") else float("nan")
+    """Mean log-likelihood of a point where the model has a density, NaN elsewhere."""
+    return float(model.score(x)) if getattr(model, "has_density", False) else float("nan")
 
 
 def summarise(rows: list[Evaluation]) -> dict[str, float]:

@@ -60,7 +60,7 @@ class TableModel:
         self, frame: "pd.DataFrame", *, details: bool = False, **columns: str
     ) -> None:
         """Refuse what :meth:`predict` could not add to a table."""
-        check_choices(described(self.estimator), details=details)
+        check_choices(described(type(self.estimator)), details=details)
         check_new_columns(frame, **columns, further=DETAILS if details else ())
 
     def save(self, path: str | Path, *, command: str | None = None) -> Path:

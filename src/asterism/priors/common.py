@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from asterism.functional.mixtures import Mixture
+from asterism.functional.mixtures import LOG_FLOOR, Mixture
 from asterism.functional.sets import SetBatch
 from asterism.priors.partitions import without_gaps
 
@@ -65,7 +65,7 @@ def draw_points(
 
 def log_weights(weights: Tensor) -> Tensor:
     """Logs that stay finite where a weight is zero."""
-    return weights.log().clamp_min(-1e4)
+    return weights.log().clamp_min(LOG_FLOOR)
 
 
 def mixture_batch(

@@ -1,0 +1,52 @@
+"""How wide the data sets of a prior are, and where: what user data are moved to.
+
+spread    root of the mean over data sets of the variance of a coordinate
+center    "median" where the data sets have theirs at zero, else "mean"
+local     geometric mean over data sets of :func:`asterism.functional.alignment.local_scale`
+spreads   least and largest root mean square deviation of a data set
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from asterism.functional.alignment import group_scale
+from asterism.functional.sets import DatasetPrior
+
+__all__ = ["measure_prior"]
+
+_SOME = 64  # data sets looked at one by one
+_ZERO = 0.05  # of the spread: a median this small is meant to be zero
+
+
+def measure_prior(prior: DatasetPrior, n_datasets: int = 256) -> tuple[float, dict[str, Any]]:
+    """The spread, and a dictionary of the rest; without "scale" where that is not defined.
+
+    >>> from asterism.priors import ClusterMixturePrior, RestaurantMixturePrior
+    >>> spread, place = measure_prior(ClusterMixturePrior(max_clusters=1))
+    >>> round(spread, 2), place["center"], round(place["scale"], 2)
+    (0.25, 'mean', 0.21)
+    >>> measure_prior(RestaurantMixturePrior())[1]["center"]
+    'median'
+    """
+    batch = prior.sample(n_datasets, torch.Generator().manual_seed(0))
+    keep = batch.keep.unsqueeze(-1)
+    count = keep.sum(dim=1, keepdim=True)
+    mean = (batch.x * keep).sum(dim=1, keepdim=True) / count
+    variance = ((batch.x - mean).square() * keep).sum(dim=1, keepdim=True) / count
+    spread = float(variance.mean().sqrt())
+    pairs = zip(batch.x[:_SOME], batch.keep[:_SOME], strict=True)
+    sets = [x[own].double().numpy() for x, own in pairs if own.sum() > 1]
+    if not sets:
+        return spread, {"center": "mean"}
+    medians = np.array([np.median(x, axis=0) for x in sets])
+    place: dict[str, Any] = {
+        "center": "median" if np.abs(medians).mean() < _ZERO * spread else "mean"
+    }
+    scales = np.array([group_scale(x) for x in sets])
+    spreads = np.sqrt([x.var(axis=0).mean() for x in sets])
+    if np.median(scales) > 0:
+        place["scale"] = float(np.median(scales))
+        place["spreads"] = [float(spreads.min()), float(spreads.max())]
+    return spread, place
