@@ -164,7 +164,8 @@ def _named_prior(name: str) -> Any:
     from asterism.priors import PRIORS
 
     if name not in PRIORS:
-        raise fail(f"--prior {name}: choose from {', '.join(PRIORS)}")
+        known = ", ".join(PRIORS)
+        raise fail(f"--prior {name}: choose from {known}, or write NAME=VALUE for a setting")
     try:
         return PRIORS[name]()
     except TypeError as error:
