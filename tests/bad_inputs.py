@@ -277,7 +277,7 @@ COMMANDS = [
     Command("train set-transformer -o w --threads 0", r"'--threads'.*\(got '0'\)"),
     Command("train set-transformer -o w --device tpu", r"device='tpu' cannot be used"),
     Command("train set-transformer -o w --prior foo=1", r"--prior foo: the prior has n_clusters"),
-    Command("train set-transformer -o w --prior scale", r"--prior scale: choose from .*, or write NAME=VALUE"),
+    Command("train set-transformer -o w --prior scale", r"scale: choose .*, or write NAME=VALUE"),
     Command("train set-transformer -o w --prior scale=abc", r"scale=abc: give a number, .*=0.3"),
     Command("train set-transformer -o w --prior n_points=5", r"n_points=5: give a list of 2"),
     Command("train set-transformer -o w --prior n_points=[9,1]", r"\(9, 1\) must be \(lowest"),
