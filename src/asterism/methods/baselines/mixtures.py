@@ -131,7 +131,7 @@ class AutoGaussianMixture(_MixtureClusterer):
             for k in range(1, min(self.max_clusters, len(X) - 1) + 1):
                 model = fitted(k)
                 self.bics_[k] = float(model.bic(X))
-                if self.bics_[k] == min(self.bics_.values()):
+                if k == min(self.bics_, key=self.bics_.__getitem__):
                     best = model
         else:
             check_rows(len(X), int(self.n_clusters))
