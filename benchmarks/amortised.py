@@ -24,13 +24,10 @@ import numpy as np
 from common import Row, cached_rows
 
 import asterism
+from asterism import ACP, CCP, DAC, NCP, RecurrentMixture
 from asterism.functional.oracles import oracle_labels, oracle_log_likelihood
 from asterism.functional.sets import SetBatch
 from asterism.io import find_weights, read_card
-from asterism.methods.ccp import ACP, CCP
-from asterism.methods.dac import DAC
-from asterism.methods.ncp import NCP
-from asterism.methods.recurrent import RecurrentMixture
 from asterism.metrics import adjusted_rand_index, normalized_mutual_information
 from asterism.pipeline import Evaluation, evaluate, summarise
 

@@ -51,11 +51,10 @@ from common import ROOT, Row, markdown_tables, write_results
 from scipy.ndimage import affine_transform
 from threadpoolctl import threadpool_limits
 
-from asterism import HDBSCAN, AEKMeans, AutoKMeans
+from asterism import DAC, HDBSCAN, AEKMeans, AutoKMeans
 from asterism.datasets import load_omniglot
 from asterism.functional.sets import SetBatch
 from asterism.io import find_weights, read_card
-from asterism.methods.dac import DAC
 from asterism.priors import ImageSetPrior, benchmark_batches, split_classes
 from asterism.training import TrainingPlan
 

@@ -9,7 +9,13 @@ import pytest
 
 from asterism.methods.registry import methods
 
-LIGHT = {"ae-kmeans": {"hidden_dims": (16,), "max_steps": 40, "n_init": 2}}
+_FEW = {"n_threads": 6, "n_samples": 6, "n_draws": 1}
+LIGHT = {
+    "ae-kmeans": {"hidden_dims": (16,), "max_steps": 40, "n_init": 2},
+    "acp": _FEW,
+    "ccp": _FEW,
+    "ncp": {"n_samples": 20},
+}
 """Parameters that make a method quick; what is tested does not depend on them."""
 
 

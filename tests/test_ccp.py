@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from asterism.methods.ccp import ACP, CCP
+from asterism import ACP, CCP
 from asterism.priors import RestaurantMixturePrior
 from asterism.training import TrainingPlan
 

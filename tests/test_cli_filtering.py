@@ -3,8 +3,8 @@
 import pytest
 from matplotlib.figure import Figure
 
+from asterism import DAC
 from asterism.cli.app import _run
-from asterism.methods.dac import DAC
 from asterism.priors import ClusterMixturePrior
 from asterism.training import TrainingPlan
 from command_line import succeed, table  # noqa: F401

@@ -10,9 +10,9 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
+from asterism import DAC
 from asterism.exceptions import DataError
 from asterism.functional.sets import SetBatch
-from asterism.methods.dac import DAC
 from asterism.training import TrainingPlan
 
 TINY = {"width": 16, "heads": 2, "n_inducing": 4, "depth": 2}

@@ -6,12 +6,12 @@ import torch
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
+from asterism import NCP
 from asterism.exceptions import DataError
 from asterism.functional.decoding import sample_partitions, search_partitions
 from asterism.functional.partitions import by_appearance, likeliest_first
 from asterism.functional.sequential import order_log_probs, random_orders, step_log_probs
 from asterism.functional.sets import SetBatch, pad_sets
-from asterism.methods.ncp import NCP
 from asterism.nn.ncp import NeuralClusteringProcess
 from asterism.priors import RestaurantMixturePrior
 from asterism.training import TrainingPlan

@@ -9,9 +9,9 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
+from asterism import RecurrentMixture
 from asterism.functional.mixtures import log_likelihood
 from asterism.functional.sets import SetBatch, pad_sets
-from asterism.methods.recurrent import RecurrentMixture
 from asterism.nn.recurrent import RecurrentSetTransformer
 from asterism.priors import ClusterMixturePrior
 from asterism.training import PriorSource, TrainingPlan, train

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from asterism.methods.baselines.kmeans import AutoKMeans
     from asterism.methods.baselines.linkage import AutoAgglomerative, AutoSpectral
     from asterism.methods.baselines.mixtures import AutoGaussianMixture, BayesianMixture
+    from asterism.methods.ccp import ACP, CCP
+    from asterism.methods.dac import DAC
+    from asterism.methods.ncp import NCP
+    from asterism.methods.recurrent import RecurrentMixture
     from asterism.methods.registry import get_method
     from asterism.methods.set_transformer import SetTransformerMixture
     from asterism.pipeline import cluster_file, cluster_table, load
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _PUBLIC = {
+    "ACP": "asterism.methods.ccp",
     "AEKMeans": "asterism.methods.ae_kmeans",
     "Asterism": "asterism.methods.asterism",
     "AutoAgglomerative": "asterism.methods.baselines.linkage",
@@ -32,7 +37,11 @@ _PUBLIC = {
     "AutoKMeans": "asterism.methods.baselines.kmeans",
     "AutoSpectral": "asterism.methods.baselines.linkage",
     "BayesianMixture": "asterism.methods.baselines.mixtures",
+    "CCP": "asterism.methods.ccp",
+    "DAC": "asterism.methods.dac",
     "HDBSCAN": "asterism.methods.baselines.density",
+    "NCP": "asterism.methods.ncp",
+    "RecurrentMixture": "asterism.methods.recurrent",
     "SetTransformerMixture": "asterism.methods.set_transformer",
     "cluster_file": "asterism.pipeline",
     "cluster_table": "asterism.pipeline",

@@ -173,7 +173,7 @@ _BELIEFS = {
     "similarity": "similarity_",
     "similarity_rows": "context_indices_",
 }
-"""What a report shows of an estimator that is of two minds."""
+"""Arguments of a report, and the attributes they come from."""
 
 
 def compute_options(method: Method, device: str | None, verbose: bool) -> dict[str, Any]:
@@ -239,5 +239,16 @@ def write_html(result: "TableClustering", path: str, source: str, notes: list[st
         original=encoder.readable(result.original).set_axis(row_names(result), axis=0),
         seconds=result.seconds,
         version=__version__,
-        **{name: getattr(estimator, attribute, None) for name, attribute in _BELIEFS.items()},
+        **_beliefs(estimator),
     )
+
+
+def _beliefs(estimator: Any) -> dict[str, Any]:
+    """What a report shows of an estimator that is of two minds."""
+    told = {name: getattr(estimator, attribute, None) for name, attribute in _BELIEFS.items()}
+    if hasattr(estimator, "partitions_"):  # a posterior by its samples
+        from asterism.plotting.posterior import similarity_shown
+
+        shown = similarity_shown(estimator.partitions_, estimator.labels_)
+        told["similarity"], told["similarity_rows"] = shown
+    return told

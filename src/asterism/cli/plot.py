@@ -119,8 +119,8 @@ def filtering(
     """Clusters of a table, peeled off one by one by deep amortised clustering."""
     check_picture(output, "--output")
     from asterism.io import TableEncoder, find_weights
-    from asterism.methods.dac import DAC
-    from asterism.pipeline.choosing import described, make_estimator
+    from asterism.methods.registry import get_method
+    from asterism.pipeline.choosing import make_estimator
     from asterism.plotting import plot_filtering
 
     if weights != "default":
@@ -128,7 +128,7 @@ def filtering(
     frame = TableOptions().read(source, id_column)
     encoder = TableEncoder(id_column, label_column, drop or [])
     X = encoder.fit_transform(frame)
-    estimator: Any = make_estimator(described(DAC), weights=weights, random_state=seed)
+    estimator: Any = make_estimator(get_method("dac"), weights=weights, random_state=seed)
     estimator.fit(X)
     for note in getattr(estimator, "notes_", []):
         say(note, quiet)

@@ -162,6 +162,24 @@ register(
 )
 register(
     Method(
+        "dac",
+        "asterism.methods.dac:DAC",
+        "amortised",
+        "finds clusters one by one, by a network trained on Gaussian ones; K found",
+    )
+)
+register(
+    Method(
+        "ncp",
+        "asterism.methods.ncp:NCP",
+        "amortised",
+        "exact posterior over partitions, row by row; for hundreds of rows",
+        takes_k=False,
+        posterior=True,
+    )
+)
+register(
+    Method(
         "ae-kmeans",
         "asterism.methods.ae_kmeans:AEKMeans",
         "embedded",

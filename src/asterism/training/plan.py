@@ -80,4 +80,6 @@ class TrainingPlan:
 
     def fingerprint(self) -> dict[str, Any]:
         """Settings that a continued run must share with its beginning."""
-        return {name: value for name, value in asdict(self).items() if name not in _HARMLESS}
+        unused = set() if self.schedule == "drop" else {"drop_at"}
+        harmless = _HARMLESS | unused
+        return {name: value for name, value in asdict(self).items() if name not in harmless}
