@@ -89,11 +89,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         -------
         self
         """
-        self._forget()
-        rows = read_rows(self, X, reset=True)
-        self._fit(rows, y, draw_seed(self.random_state))
-        self._settle(rows)
-        return self
+        return self._fit_rows(X, y)
 
     def predict(self, X: Any) -> np.ndarray:
         """Cluster of each row, given the fitted clusters; -1 where the row belongs to none.
@@ -194,6 +190,14 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return cls._restore(arrays, card, path).set_params(**overrides)
 
     # --- inside -------------------------------------------------------------------------------
+
+    def _fit_rows(self: Self, X: Any, y: Any, **known: Any) -> Self:
+        """What ``fit`` does; a subclass may tell its ``_fit`` more than rows and labels."""
+        self._forget()
+        rows = read_rows(self, X, reset=True)
+        self._fit(rows, y, draw_seed(self.random_state), **known)
+        self._settle(rows)
+        return self
 
     @classmethod
     def _restore(

@@ -25,6 +25,7 @@ from asterism._validation import (
     at_least,
     check_rows,
     draw_seed,
+    validated_fit,
 )
 from asterism.base import AmortizedClusterer
 from asterism.exceptions import DataError
@@ -193,6 +194,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
 
     # --- fit ----------------------------------------------------------------------------------
 
+    @validated_fit
     def fit(
         self: Self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None
     ) -> Self:
@@ -213,20 +215,18 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         -------
         self
         """
-        self._links = (must_link, cannot_link)
-        try:
-            return super().fit(X, y)
-        finally:
-            del self._links
+        return self._fit_rows(X, y, must_link=must_link, cannot_link=cannot_link)
 
     def fit_predict(self, X: Any, y: Any = None, **knowledge: Any) -> np.ndarray:
         """Cluster of each row; see :meth:`fit`."""
         return self.fit(X, y, **knowledge).labels_
 
-    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
+    def _fit(
+        self, X: np.ndarray, y: Any, seed: int, must_link: Any = None, cannot_link: Any = None
+    ) -> None:
         self._load_weights()
         self._check_set(X)
-        self._known = Knowledge.of(len(X), y, *self._links)
+        self._known = Knowledge.of(len(X), y, must_link, cannot_link)
         if self._limits is not None:
             self._known = self._known.within(self._limits[1])
         contexts = self._choose(X, seed)
