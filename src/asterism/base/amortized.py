@@ -67,7 +67,7 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         **Clusterer._parameter_constraints,
         **NetworkMixin._parameter_constraints,
         "weights": [str, Path],
-        "scaling": [StrOptions({"auto", "local", "none"})],
+        "scaling": [StrOptions({"auto", "local", "global", "none"})],
     }
 
     weights: str | Path
@@ -352,23 +352,27 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
             share = kept / max(float(X.var(axis=0, dtype=np.float64).sum()), 1e-300)
             axes = f"{self._dim} principal axes ({share:.0%} of the variance)"
             self.notes_ = [f"{n_columns} features projected on {axes}: the network knows no more"]
-        if self.scaling == "local":
+        if self.scaling != "global":
             self.projection_ = self.projection_ * self._local_factor(X)
 
     def _local_factor(self, X: np.ndarray) -> float:
-        """Further factor by which clusters become as wide as in training."""
+        """Further factor by which clusters become as wide as in training; one where none helps."""
         place = getattr(self, "place_", {})
+        asked = self.scaling == "local"
         if "scale" not in place:
-            raise DataError(
-                f"scaling='local', but weights={str(self.weights)!r} do not tell how wide the "
-                "clusters were in training: use scaling='auto'"
-            )
-        found = group_scale(self._aligned(X))
+            if asked:
+                raise DataError(
+                    f"scaling='local', but weights={str(self.weights)!r} do not tell how wide the "
+                    "clusters were in training: use scaling='auto'"
+                )
+            return 1.0
+        found = group_scale(self._aligned(X)) if len(X) > 1 else 0.0
         # On a line neighbours are other than in the plane, and would be measured amiss.
         if found == 0 or X.shape[1] < self._dim:
-            why = "fewer columns than in training" if found else "most rows are equal"
-            told = f"{why}: scaling='local' scales as 'auto' does"
-            self.notes_ = [*getattr(self, "notes_", []), told]
+            if asked:
+                why = "fewer columns than in training" if found else "most rows are equal"
+                told = f"{why}: scaling='local' scales as 'global' does"
+                self.notes_ = [*getattr(self, "notes_", []), told]
             return 1.0
         # No table shall be wider, nor narrower, than any the network has seen.
         narrowest, widest = (limit / self.spread_ for limit in place["spreads"])

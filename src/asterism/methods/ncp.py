@@ -58,9 +58,10 @@ class NCP(PosteriorMixin, AmortizedClusterer):
         Most rows read together. Of a larger table so many are chosen at random.
     weights : str or path, default="default"
         Name of shipped weights, or a file.
-    scaling : {"auto", "local", "none"}, default="auto"
-        "auto" makes the data as wide as those of training, "local" their clusters, by a rough
-        guess, so that a single one is not taken for many; "none" hands the data over as they are.
+    scaling : {"auto", "local", "global", "none"}, default="auto"
+        "local" makes the clusters as wide as those of training, by a rough guess of them, "global"
+        the whole table; "auto" is the former where it can be had. "none" hands the data over as
+        they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None

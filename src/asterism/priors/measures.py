@@ -2,7 +2,7 @@
 
 spread    root of the mean over data sets of the variance of a coordinate
 center    "median" where the data sets have theirs at zero, else "mean"
-local     geometric mean over data sets of :func:`asterism.functional.alignment.local_scale`
+scale     median over data sets of :func:`asterism.functional.alignment.group_scale`
 spreads   least and largest root mean square deviation of a data set
 """
 
