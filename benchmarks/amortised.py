@@ -54,10 +54,9 @@ NETWORKS = {cls.__name__: cls for cls in (ACP, CCP, DAC, NCP, RecurrentMixture)}
 
 @dataclass(frozen=True)
 class Answer:
-    """Labels of a data set and, as a function of its rows, their log-likelihood."""
+    """Labels of a data set."""
 
     labels_: np.ndarray
-    score: Callable[[np.ndarray], float] = field(default=lambda _: math.nan)
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,9 @@ def network_facts(weights: str) -> Row:
     """What tells two networks apart: checksums of the weights and of the code that reads them."""
     card = read_card(find_weights(weights))
     package = Path(asterism.__file__).parent
-    folders = (package / "functional", package / "nn")
+    folders = [package / name for name in ("base", "functional", "nn", "priors")]
     files = [path for folder in folders for path in sorted(folder.glob("*.py"))]
+    files.append(package / "pipeline" / "evaluation.py")
     files.append(Path(getfile(NETWORKS[card["method"]])))
     code = sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     return {"weights": card["sha256"][:12], "code": code[:12]}

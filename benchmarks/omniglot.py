@@ -115,10 +115,12 @@ def train(out: str, seconds: float, loss: str, width: int, ae_steps: int) -> Non
     encoder.fit(images.astype(np.float32) / 255).save(f"{out}-ae", command=command)
     plan = TrainingPlan(
         steps=1_000_000,
-        lr=2e-4,
+        lr=1e-3,
+        optimizer="muon",
         schedule="cosine",
         warmup=0.02,
         clip=10.0,
+        ema=0.999,
         max_seconds=seconds,
     )
     prior = ImageSetPrior(images, labels, max_clusters=SEEN, n_points=(30, 99))

@@ -82,6 +82,12 @@ def test_a_prior_that_cannot_be_had_is_refused(table, capfd, arguments, told):
     assert told in capfd.readouterr().err
 
 
+def test_a_fixed_number_of_clusters_is_refused_where_it_varies(table, capfd):
+    for method in ("dac", "ncp"):
+        assert _run(["train", method, "-o", "w", "-k", "3", "-q"]) == 2
+        assert "set the largest with --max-clusters" in capfd.readouterr().err
+
+
 def test_a_run_of_other_settings_is_not_resumed(table, capfd):
     succeed(capfd, "train", "set-transformer", "-o", "w", "--steps", "2", *TINY, "-q")
     code = _run(["train", "set-transformer", "-o", "w", "--steps", "3", *TINY, "-q"])

@@ -218,13 +218,21 @@ def test_local_scaling_gives_clusters_the_width_of_training(tmp_path):
             wide = 5 * np.linalg.norm(model.projection_, axis=0).mean()
             assert n_clusters > 1 or wide > 1.5
             model.set_params(scaling="local")
+    line = np.repeat([-4.0, 4.0], 100) + chance.normal(size=200)
+    wide = model.set_params(scaling="global").fit(line[:, None]).projection_[0, 0]
+    for flat in (np.zeros(200), 3 * line, 1e-3 * chance.normal(size=200)):  # a line in the plane
+        X = np.column_stack([line, flat])
+        widths = np.linalg.norm(model.set_params(scaling="auto").fit(X).projection_, axis=1)
+        assert widths[0] < 2 * wide
+        assert not hasattr(model, "notes_")
+        assert "fewer axes" in model.set_params(scaling="local").fit(X).notes_[0]
     outlier = np.concatenate([1e-3 * chance.normal(size=(100, 2)), [[50.0, 50.0]]])
     model.fit(outlier)
     spread = np.sqrt(model._aligned(outlier).var(axis=0).mean())
     assert spread == pytest.approx(model.place_["spreads"][1])  # bounded: no wider than any seen
     model.fit(np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0))
     assert "most rows are equal" in model.notes_[0]
-    assert "fewer columns than in training" in model.fit(outlier[:, :1]).notes_[0]
+    assert "fewer axes than in training" in model.fit(outlier[:, :1]).notes_[0]
     twin = DAC.load(model.save(tmp_path / "model"))
     assert twin.place_ == model.place_
     del model.place_["scale"]
@@ -275,3 +283,19 @@ def test_images_are_clustered_as_rows():
     model.fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert np.isfinite(model.score(X))
+    assert not model.has_density  # a bound of one
+    np.testing.assert_array_equal(model.set_params(scaling="auto").fit(X).projection_, np.eye(225))
+    with pytest.raises(DataError, match="read images as they are"):
+        model.set_params(scaling="global").fit(X)
+
+
+def test_rows_beyond_single_precision():
+    X, _ = blobs()
+    model = untrained()
+    with pytest.raises(DataError, match=r"lies at 1\.0e\+20 in the network's coordinates"):
+        model.fit(np.concatenate([X, [[1e20, 0]]]))
+    far = np.array([[1e25, 0], [0, -1e90]])
+    for reassign in (False, True):
+        model.set_params(reassign=reassign).fit(X)
+        np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1)
+        np.testing.assert_array_equal(model.predict_proba(far).argmax(axis=1), model.predict(far))

@@ -77,10 +77,30 @@ def test_what_is_no_likelihood_is_not_told_as_one(tmp_path, capfd):
     assert json.loads(out)["log-likelihood"] < 0
 
 
+def test_likelihoods_are_those_of_the_data_whatever_the_map():
+    class Dense(Knowing):
+        def __init__(self, answers, projection):
+            super().__init__(answers)
+            self.told = {"has_density": True, "projection_": projection, "score": lambda _: -1.0}
+
+        def fit_many(self, sets):
+            return [SimpleNamespace(**vars(m), **self.told) for m in super().fit_many(sets)]
+
+    drawn = batches(1)
+    answers = [y.numpy() for y in drawn[0].labels]
+    for row in evaluate(Dense(answers, 3 * np.eye(2)), drawn):
+        assert row.log_likelihood == pytest.approx(-1 + 2 * np.log(3))
+    for row in evaluate(Dense(answers, np.ones((3, 2))), drawn):  # a dimension is dropped
+        assert np.isnan(row.log_likelihood)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["set-transformer-mog", "--benchmark", "none"], "choose from filtering, clustering"),
+        (["set-transformer-mog", "--benchmark", "image-filtering"], "choose from filtering"),
+        (["set-transformer-mog", "--set", "foo=1"], "--set foo: SetTransformerMixture has"),
+        (["set-transformer-mog", "--set", "weights=x"], "--set weights: SetTransformerMixture"),
         (["set-transformer-mog", "--prior", "none"], "neither a prior nor one of mog, warped"),
         (["no-such-weights"], "no-such-weights"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import save
 
 import asterism
-from asterism import AutoKMeans, SetTransformerMixture
+from asterism import NCP, AutoKMeans, SetTransformerMixture
 from asterism.exceptions import AsterismWarning, OutputError, WeightsError
 from asterism.io import (
     RemoteWeights,
@@ -131,6 +131,37 @@ def test_tensors_that_do_not_fit_the_network_are_refused(tmp_path):
     foreign(path, save(arrays))
     with pytest.raises(WeightsError, match=r"do not fit SetTransformer: .*head\.bias"):
         SetTransformerMixture(weights=path).fit([[0.0, 1], [1, 0], [2, 2], [3, 1], [5, 5]])
+
+
+def test_numbers_that_are_not_finite_are_refused(tmp_path):
+    path = SetTransformerMixture.from_pretrained("set-transformer-mog").save(tmp_path / "bad")
+    arrays, _ = read_weights(path)
+    arrays["module_/head.bias"] = np.full_like(arrays["module_/head.bias"], np.nan)
+    foreign(path, save(arrays))
+    with pytest.raises(WeightsError, match=r"head\.bias holds numbers that are not finite"):
+        SetTransformerMixture.from_pretrained(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"spread_": 0.0}, "spread_=0.0 is not a number above zero"),
+        ({"spread_": "wide"}, "spread_='wide' is not a number"),
+        ({"place_": {"scale": 1.0}}, "spreads=None are not two numbers"),
+        ({"place_": {"scale": -1.0, "spreads": [1, 2]}}, "scale=-1.0 is not"),
+        ({"place_": {"scale": 1.0, "spreads": [1, None]}}, "highest spread=None is not"),
+        ({"place_": {"center": "left"}}, "tells no place"),
+        ({"architecture_": {}}, "tells no dimension"),
+    ],
+)
+def test_a_damaged_place_of_training_is_refused(tmp_path, change, told):
+    path = NCP.from_pretrained("ncp-mog").save(tmp_path / "bad")
+    arrays, card = read_weights(path)
+    card["state"] |= change
+    own = {key: value for key, value in card.items() if key not in ("format", "sha256")}
+    write_weights(path, arrays, own)
+    with pytest.raises(WeightsError, match=told):
+        NCP.from_pretrained(path).fit([[0.0, 1], [1, 0], [2, 2]])
 
 
 def test_weights_of_another_method_are_refused(model):

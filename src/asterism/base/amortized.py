@@ -33,10 +33,10 @@ from asterism._validation import (
     seeded,
 )
 from asterism.base import persistence
+from asterism.base.alignment import AlignmentMixin, check_place
 from asterism.base.contract import Clusterer
 from asterism.base.network import NetworkMixin
 from asterism.exceptions import DataError, WeightsError
-from asterism.functional.alignment import apply_alignment, fit_alignment, group_scale
 from asterism.functional.sets import DatasetPrior, SetBatch, pad_sets, size_sorted_chunks
 from asterism.io.pretrained import find_weights
 from asterism.io.weights import read_weights, weight_paths
@@ -58,7 +58,7 @@ _FRESH = 0x5A5A5A5A
 """Turns the seed of ``fit`` into another."""
 
 
-class AmortizedClusterer(NetworkMixin, Clusterer):
+class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
     """Clusters a data set in a few forward passes of a network trained beforehand."""
 
     _default_weights: ClassVar[str]
@@ -321,70 +321,20 @@ class AmortizedClusterer(NetworkMixin, Clusterer):
         if None in network.values():
             raise WeightsError(f"the card of weights={str(self.weights)!r} describes no network")
         with persistence.as_weights_error(f"the card of weights={str(self.weights)!r}"):
+            place = card["state"].get("place_", {})
+            check_place(network["spread_"], place)
             persistence.restore_state(self, {}, network)
-            self.spread_ = float(self.spread_)
-            self.place_ = dict(card["state"].get("place_", {}))
+            self.spread_, self.place_ = float(self.spread_), dict(place)
             self.module_ = persistence.restore_module(self._make_module, arrays)
         self.network_ = str(self.weights)
         self.__dict__.pop("history_", None)  # the curve of weights that are gone
-
-    @property
-    def _dim(self) -> int:
-        return int(self.architecture_["dim"])
-
-    def _align(self, X: np.ndarray) -> None:
-        """Choose the affine map from the user's columns to the network's coordinates."""
-        n_columns = X.shape[1]
-        if self.scaling == "none":
-            if n_columns != self._dim:
-                raise DataError(
-                    f"scaling='none' takes data as the network was trained on, {self._dim} "
-                    f"columns, got {n_columns}: use scaling='auto'"
-                )
-            self.origin_, self.projection_ = np.zeros(self._dim), np.eye(self._dim)
-            return
-        place = getattr(self, "place_", {})
-        self.origin_, self.projection_ = fit_alignment(
-            X, self._dim, self.spread_, center=place.get("center", "mean")
-        )
-        if n_columns > self._dim:
-            kept = self._aligned(X).var(axis=0).sum() / (self.projection_[:, 0] ** 2).sum()
-            share = kept / max(float(X.var(axis=0, dtype=np.float64).sum()), 1e-300)
-            axes = f"{self._dim} principal axes ({share:.0%} of the variance)"
-            self.notes_ = [f"{n_columns} features projected on {axes}: the network knows no more"]
-        if self.scaling != "global":
-            self.projection_ = self.projection_ * self._local_factor(X)
-
-    def _local_factor(self, X: np.ndarray) -> float:
-        """Further factor by which clusters become as wide as in training; one where none helps."""
-        place = getattr(self, "place_", {})
-        asked = self.scaling == "local"
-        if "scale" not in place:
-            if asked:
-                raise DataError(
-                    f"scaling='local', but weights={str(self.weights)!r} do not tell how wide the "
-                    "clusters were in training: use scaling='auto'"
-                )
-            return 1.0
-        found = group_scale(self._aligned(X)) if len(X) > 1 else 0.0
-        # On a line neighbours are other than in the plane, and would be measured amiss.
-        if found == 0 or X.shape[1] < self._dim:
-            if asked:
-                why = "fewer columns than in training" if found else "most rows are equal"
-                told = f"{why}: scaling='local' scales as 'global' does"
-                self.notes_ = [*getattr(self, "notes_", []), told]
-            return 1.0
-        # No table shall be wider, nor narrower, than any the network has seen.
-        narrowest, widest = (limit / self.spread_ for limit in place["spreads"])
-        return float(np.clip(place["scale"] / found, narrowest, widest))
-
-    def _aligned(self, X: np.ndarray) -> np.ndarray:
-        return apply_alignment(X, self.origin_, self.projection_)
 
     @torch.inference_mode()
     def _read(self, aligned: list[np.ndarray]) -> list[Inference]:
         """Let the network read several data sets at once."""
         self._on_device()
+        for x in aligned:
+            self._check_near(x)
         sets = [torch.as_tensor(x, dtype=torch.float32) for x in aligned]
         return self._infer(pad_sets(sets).to(resolve_device(self.device)))
 

@@ -99,6 +99,9 @@ def restore_module(make: Callable[[], nn.Module], arrays: dict[str, np.ndarray])
         for key, array in arrays.items()
         if key.startswith(MODULE)
     }
+    for key, tensor in state.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise WeightsError(f"the tensor {key} holds numbers that are not finite")
     try:
         module.load_state_dict(state)
     except RuntimeError as error:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,8 @@ from asterism.cli.common import Quiet, SeedOption, SettingOption, fail, parse_se
 from asterism.cli.outputs import check_file
 
 __all__ = ["evaluate"]
+
+_OF_POINTS = ("filtering", "clustering")  # those of images need a collection
 
 
 def evaluate(
@@ -37,8 +40,8 @@ def evaluate(
     from asterism.pipeline.evaluation import summarise
     from asterism.priors.benchmarks import BENCHMARKS, benchmark_batches
 
-    if benchmark not in BENCHMARKS:
-        raise fail(f"--benchmark {benchmark}: choose from {', '.join(BENCHMARKS)}")
+    if benchmark not in _OF_POINTS:
+        raise fail(f"--benchmark {benchmark}: choose from {', '.join(_OF_POINTS)}")
     drawn = benchmark_batches(benchmark, prior, seed=seed, n_batches=batches)
     estimator = _estimator(weights, parse_settings(settings), seed)
     total = min(batches or BENCHMARKS[benchmark].n_batches, BENCHMARKS[benchmark].n_batches)
@@ -77,5 +80,10 @@ def _estimator(weights: str, settings: dict[str, Any], seed: int) -> Any:
     method = method_of_class(read_card(find_weights(weights))["method"])
     if method.family != "amortised":
         raise fail(f"{weights}: weights of {method.name}, which is not trained beforehand")
+    cls = method.load()
+    known = [name for name in signature(cls).parameters if name != "weights"]
+    for name in settings:
+        if name not in known:
+            raise fail(f"--set {name}: {cls.__name__} has {', '.join(known)}")
     choices = {"scaling": "none", "random_state": seed, **settings}
-    return method.load().from_pretrained(weights, **choices)
+    return cls.from_pretrained(weights, **choices)

@@ -109,8 +109,14 @@ def train(
 
     if threads is not None:
         torch.set_num_threads(threads)
+    cls: Any = chosen.load()
+    if n_clusters is not None and not hasattr(cls()._default_prior(), "n_clusters"):
+        raise fail(
+            f"--n-clusters {n_clusters}: the data sets of {method!r} have no fixed number of "
+            "clusters: set the largest with --max-clusters"
+        )
     options = {} if n_clusters is None else {"n_clusters": n_clusters}
-    estimator: Any = chosen.load()(random_state=seed, device=device, verbose=not quiet, **options)
+    estimator = cls(random_state=seed, device=device, verbose=not quiet, **options)
     asked = {
         "steps": steps,
         "lr": lr,

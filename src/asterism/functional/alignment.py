@@ -14,7 +14,8 @@ training, their own scale is the better measure, by a rough guess of the cluster
                neighbours of each other, k = 2 % of the rows, 5 at the least; of k / 2 rows or more
     scale      median over rows of the distance to the nearest mean of a group, over √D
 
-It is the same, up to a constant, for one cluster and for many, for few rows and for many.
+It is about the same, up to a constant, for one cluster and for many, for few rows and for many: on
+mixtures of Gaussians the medians for 60 and for 2000 rows are within a tenth of their mean.
 
 Brito, Chávez, Quiroz & Yukich, "Connectivity of the mutual k-nearest-neighbor graph in clustering
 and outlier detection", Statistics & Probability Letters 1997.

@@ -97,7 +97,8 @@ class CCP(PosteriorMixin, AmortizedClusterer):
         What the network knew at these steps, by which further rows are judged.
     partitions_, log_probabilities_, k_posterior_, confidence_, overall_confidence_, coassignment_
         See :class:`asterism.base.posterior.PosteriorMixin`. Log-probabilities are estimates, low on
-        average by Jensen's inequality, and concern the context's rows.
+        average by Jensen's inequality and, from about six clusters on, uncertain by several nats;
+        they concern the context's rows.
     origin_, projection_ : ndarray
         The affine map.
     module_ : torch.nn.Module

@@ -296,8 +296,12 @@ class DAC(MixtureMixin, AmortizedClusterer):
 
     @property
     def has_density(self) -> bool:
-        """Whether ``score`` is a mean log-likelihood, in the network's coordinates."""
-        return self._network.density is not None
+        """Whether ``score`` is a mean log-likelihood, in the network's coordinates.
+
+        That of weights with ``density="vae"`` is a lower bound of one.
+        """
+        density = self._network.density
+        return density is not None and not density.is_bound
 
     # --- reading rows -------------------------------------------------------------------------
 
@@ -342,7 +346,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
         """Mean log-likelihood a row, in the network's coordinates, where there are densities."""
         if self.reading_ == "mixture":
             return super()._score(X)
-        if not self.has_density:
+        if self._network.density is None:
             return AmortizedClusterer._score(self, X)
         total = sum(float(self._joint(x).logsumexp(dim=-1).sum()) for x in self._portions(X))
         return total / len(X)
@@ -350,7 +354,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
     def _portions(self, X: np.ndarray) -> Iterator[Tensor]:
         """Rows for the network, so many at once as fit the memory with all passes."""
         self._on_device()
-        x = torch.as_tensor(self._aligned(X), dtype=torch.float32)
+        x = torch.as_tensor(self._brought_near(X), dtype=torch.float32)
         reads = _IMAGES if self._network.reads_images else _READS
         portion = max(1, reads // len(self.pass_clusters_))
         yield from x.to(resolve_device(self.device)).split(portion)

@@ -3,9 +3,11 @@
     evaluate(estimator, batches)    one row a data set: ARI, NMI, K found and true, log-likelihood
     summarise(rows)                 what is reported of them
 
-Data sets go to the network as they were drawn, without scaling, a batch at a time. A data set of
-one cluster has an ARI of one if one cluster is found and of zero otherwise, so that those count
-apart. The time is that of the processor, a data set's share of its batch.
+A batch goes to the network at a time; for data drawn from its training prior it should have
+``scaling="none"``. Likelihoods are those of the data as drawn, whatever the map to the network's
+coordinates: log p(x) = log p(x P) + log |det P|, NaN where P drops a dimension. A data set of one
+cluster has an ARI of one if one cluster is found and of zero otherwise, so that those count apart.
+The time is that of the processor, a data set's share of its batch.
 """
 
 import time
@@ -104,7 +106,12 @@ def evaluate(
 
 def _log_likelihood(model: Any, x: np.ndarray) -> float:
     """Mean log-likelihood of a point where the model has a density, NaN elsewhere."""
-    return float(model.score(x)) if getattr(model, "has_density", False) else float("nan")
+    if not getattr(model, "has_density", False):
+        return float("nan")
+    projection = getattr(model, "projection_", np.eye(x.shape[1]))
+    if projection.shape[0] != projection.shape[1]:
+        return float("nan")
+    return float(model.score(x)) + float(np.linalg.slogdet(projection)[1])
 
 
 def summarise(rows: list[Evaluation]) -> dict[str, float]:

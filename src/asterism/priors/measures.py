@@ -12,15 +12,15 @@ import numpy as np
 import torch
 
 from asterism.functional.alignment import group_scale
-from asterism.functional.sets import DatasetPrior
+from asterism.functional.sets import DatasetPrior, SetBatch
 
 __all__ = ["measure_prior"]
 
-_SOME = 64  # data sets looked at one by one
+_BATCHES, _SOME = 16, 8  # batches, whose sizes differ, and data sets of each looked at one by one
 _ZERO = 0.05  # of the spread: a median this small is meant to be zero
 
 
-def measure_prior(prior: DatasetPrior, n_datasets: int = 256) -> tuple[float, dict[str, Any]]:
+def measure_prior(prior: DatasetPrior) -> tuple[float, dict[str, Any]]:
     """The spread, and a dictionary of the rest; without "scale" where that is not defined.
 
     >>> from asterism.priors import ClusterMixturePrior, RestaurantMixturePrior
@@ -30,14 +30,15 @@ def measure_prior(prior: DatasetPrior, n_datasets: int = 256) -> tuple[float, di
     >>> measure_prior(RestaurantMixturePrior())[1]["center"]
     'median'
     """
-    batch = prior.sample(n_datasets, torch.Generator().manual_seed(0))
-    keep = batch.keep.unsqueeze(-1)
-    count = keep.sum(dim=1, keepdim=True)
-    mean = (batch.x * keep).sum(dim=1, keepdim=True) / count
-    variance = ((batch.x - mean).square() * keep).sum(dim=1, keepdim=True) / count
-    spread = float(variance.mean().sqrt())
-    pairs = zip(batch.x[:_SOME], batch.keep[:_SOME], strict=True)
-    sets = [x[own].double().numpy() for x, own in pairs if own.sum() > 1]
+    generator = torch.Generator().manual_seed(0)
+    batches = [prior.sample(_BATCHES, generator) for _ in range(_BATCHES)]
+    spread = float(torch.stack([_variance(batch) for batch in batches]).mean().sqrt())
+    sets = [
+        x[own].double().numpy()
+        for batch in batches
+        for x, own in zip(batch.x[:_SOME], batch.keep[:_SOME], strict=True)
+        if own.sum() > 1
+    ]
     if not sets:
         return spread, {"center": "mean"}
     medians = np.array([np.median(x, axis=0) for x in sets])
@@ -50,3 +51,11 @@ def measure_prior(prior: DatasetPrior, n_datasets: int = 256) -> tuple[float, di
         place["scale"] = float(np.median(scales))
         place["spreads"] = [float(spreads.min()), float(spreads.max())]
     return spread, place
+
+
+def _variance(batch: SetBatch) -> torch.Tensor:
+    """Mean over data sets and coordinates of the variance."""
+    keep = batch.keep.unsqueeze(-1)
+    count = keep.sum(dim=1, keepdim=True)
+    mean = (batch.x * keep).sum(dim=1, keepdim=True) / count
+    return (((batch.x - mean).square() * keep).sum(dim=1, keepdim=True) / count).mean()

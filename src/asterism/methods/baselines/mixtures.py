@@ -40,6 +40,9 @@ def gaussian_log_prob(X: np.ndarray, means: np.ndarray, cholesky: np.ndarray) ->
 class _MixtureClusterer(Clusterer):
     """Prediction from ``log_weights_``, ``means_`` and ``precisions_cholesky_``."""
 
+    has_density: ClassVar[bool] = False
+    """Whether ``score`` is the mean log-likelihood of a normalised density."""
+
     _per_cluster: ClassVar[tuple[str, ...]] = ("log_weights_", "means_", "precisions_cholesky_")
 
     def _joint(self, X: np.ndarray) -> np.ndarray:
@@ -93,6 +96,7 @@ class AutoGaussianMixture(_MixtureClusterer):
     3
     """
 
+    has_density: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Clusterer._parameter_constraints,
         "n_clusters": [at_least(1), StrOptions({"auto"})],
