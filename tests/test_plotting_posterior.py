@@ -377,3 +377,14 @@ def changed(**values):
 def test_bad_input_is_refused_with_its_value(call, message):
     with pytest.raises(DataError, match=message):
         call()
+
+
+def test_panels_may_be_drawn_on_a_figure_of_ones_own():
+    for draw in (
+        lambda figure: plot_filtering(X, steps(), figure=figure),
+        lambda figure: plot_posterior_samples(X, SAMPLES, figure=figure),
+    ):
+        figure = Figure(figsize=(7, 5))
+        axes = draw(figure)
+        assert all(ax.figure is figure for ax in axes)
+        assert figure.get_size_inches().tolist() == [7, 5]

@@ -32,6 +32,7 @@ from asterism.plotting.style import cluster_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["plot_filtering"]
 
@@ -58,6 +59,7 @@ def plot_filtering(
     feature_names: Sequence[Any] | None = None,
     max_points: int = 1000,
     random_state: int | None = 0,
+    figure: Figure | SubFigure | None = None,
 ) -> np.ndarray:
     """Draw how clusters were taken out of a data set, step by step.
 
@@ -79,11 +81,13 @@ def plot_filtering(
         Draw a subsample when there are more rows, some of every cluster.
     random_state : int or None
         Seed of the subsample, the drawing order and t-SNE.
+    figure : matplotlib.figure.Figure, optional
+        Figure to draw on, for instance ``plt.figure()``; by default a new one.
 
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        One a step and one for the result, of a new figure:
+        One a step and one for the result:
         ``axes[0].figure.savefig("filtering.png")``.
 
     Examples
@@ -112,7 +116,7 @@ def plot_filtering(
         X, shown, projection=projection, feature_names=feature_names, random_state=random_state
     )
     drawn = path[:max_steps]
-    axes = new_panels(len(drawn) + 1, points, axis_labels)
+    axes = new_panels(len(drawn) + 1, points, axis_labels, figure)
     for number, (ax, step) in enumerate(zip(axes[:-1], drawn, strict=True)):
         _draw_step(ax, points, shown, step, labels, number, np.random.default_rng(random_state))
         n_left = len(step.indices)

@@ -20,6 +20,7 @@ from asterism.plotting.style import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["PANEL_SCALE", "check_shown", "new_panels", "place_rows", "set_titles"]
 
@@ -29,14 +30,20 @@ PANEL_SCALE = 0.6
 _MOST_COLUMNS = 4
 
 
-def new_panels(n_panels: int, points: np.ndarray, axis_labels: tuple[str, str]) -> np.ndarray:
-    """Axes (n_panels,) of a new figure whose limits fit the points (n, 2) of all panels."""
+def new_panels(
+    n_panels: int,
+    points: np.ndarray,
+    axis_labels: tuple[str, str],
+    figure: Figure | SubFigure | None = None,
+) -> np.ndarray:
+    """Axes (n_panels,) of a figure, a new one by default, whose limits fit the points (n, 2)."""
     n_columns = min(n_panels, _MOST_COLUMNS)
     if n_panels > _MOST_COLUMNS:  # no row with a single panel where the count allows better
         n_columns = min(range(3, _MOST_COLUMNS + 1), key=lambda c: (-n_panels % c, -c))
     n_rows = math.ceil(n_panels / n_columns)
-    figure = new_axes(figsize=(2.6 * n_columns + 0.3, 2.6 * n_rows + 0.3)).figure
-    figure.clear()
+    if figure is None:
+        figure = new_axes(figsize=(2.6 * n_columns + 0.3, 2.6 * n_rows + 0.3)).figure
+        figure.clear()
     axes = figure.subplots(n_rows, n_columns, squeeze=False)
     low, high = points.min(axis=0), points.max(axis=0)
     margin = 0.06 * np.where(high > low, high - low, 1.0)

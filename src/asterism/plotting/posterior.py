@@ -36,6 +36,7 @@ from asterism.plotting.style import cluster_color, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["plot_coassignment", "plot_confidence", "plot_posterior_samples", "similarity_shown"]
 
@@ -192,6 +193,7 @@ def plot_posterior_samples(
     feature_names: Sequence[Any] | None = None,
     max_points: int = 1000,
     random_state: int | None = 0,
+    figure: Figure | SubFigure | None = None,
 ) -> np.ndarray:
     """Draw sampled partitions side by side.
 
@@ -215,11 +217,13 @@ def plot_posterior_samples(
         Draw a subsample when there are more rows.
     random_state : int or None
         Seed of the subsample, the drawing order and t-SNE.
+    figure : matplotlib.figure.Figure, optional
+        Figure to draw on, for instance ``plt.figure()``; by default a new one.
 
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        One a partition, of a new figure: ``axes[0].figure.savefig("samples.png")``.
+        One a partition: ``axes[0].figure.savefig("samples.png")``.
 
     Examples
     --------
@@ -245,7 +249,7 @@ def plot_posterior_samples(
     )
     # Negative labels of the reference are rows by themselves, here as everywhere.
     reference = noise_apart(reference, reference < 0)
-    axes = new_panels(len(found), points, axis_labels)
+    axes = new_panels(len(found), points, axis_labels, figure)
     counts = cluster_counts(found)
     for ax, partition, share, k in zip(axes, found, shares, counts.tolist(), strict=True):
         renamed = renumbered_like(partition, reference)[shown]
