@@ -65,6 +65,9 @@ bench: $(VENV)/.user
 	$(BIN)/python benchmarks/few_labels.py
 	$(BIN)/python benchmarks/robustness.py
 	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/filtering.py
+	$(BIN)/python benchmarks/many.py
+	$(BIN)/python benchmarks/posteriors.py
 
 clean:
 	rm -rf $(VENV) demo docs/_build docs/gallery docs/api/generated

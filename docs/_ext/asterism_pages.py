@@ -1,6 +1,7 @@
 """Parts of the pages that are made from the code, so that they cannot fall behind it.
 
 {method-table}          the registry, with links to the API
+{weights-table}         the weights in the package, from their cards
 {dataset-table}         the catalogue of benchmark data
 {cli-help} cluster      the help text of a command, as the terminal shows it
 """
@@ -25,6 +26,8 @@ GALLERY = (
     "plot_table.py",
     "plot_prior.py",
     "plot_set_transformer.py",
+    "plot_filtering.py",
+    "plot_posterior.py",
     "plot_ae_kmeans.py",
 )
 
@@ -73,6 +76,31 @@ class MethodTable(_Generated):
 
 def _family_page(family):
     return {"baseline": "families/baselines.md"}.get(family, f"families/{family}.md")
+
+
+class WeightsTable(_Generated):
+    def lines(self):
+        from asterism import pretrained_names
+        from asterism.io import find_weights, read_card
+
+        head = ("name", "estimator", "MB", "steps", "CPU minutes", "trained")
+        rows = []
+        for name in pretrained_names():
+            path = find_weights(name)
+            card = read_card(path)
+            training = card.get("training", {})
+            stages = [training, *training.get("before", [])]
+            rows.append(
+                (
+                    f"`{name}`",
+                    f"{{py:class}}`~asterism.{card['method']}`",
+                    f"{path.stat().st_size / 1e6:.1f}",
+                    sum(stage["steps"] for stage in stages),
+                    round(sum(stage["cpu_seconds"] for stage in stages) / 60),
+                    training.get("date", ""),
+                )
+            )
+        return list(_table(head, rows))
 
 
 class DatasetTable(_Generated):
@@ -141,6 +169,7 @@ def _skip_missing_include(app, docname, source):
 
 def setup(app):
     app.add_directive("method-table", MethodTable)
+    app.add_directive("weights-table", WeightsTable)
     app.add_directive("dataset-table", DatasetTable)
     app.add_directive("cli-help", CommandHelp)
     app.connect("builder-inited", _miss_nothing)

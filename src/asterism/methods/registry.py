@@ -170,10 +170,38 @@ register(
 )
 register(
     Method(
+        "recurrent",
+        "asterism.methods.recurrent:RecurrentMixture",
+        "amortised",
+        "writes Gaussians down until it stops; fails beyond the K of its training",
+    )
+)
+register(
+    Method(
         "ncp",
         "asterism.methods.ncp:NCP",
         "amortised",
         "exact posterior over partitions, row by row; for hundreds of rows",
+        takes_k=False,
+        posterior=True,
+    )
+)
+register(
+    Method(
+        "ccp",
+        "asterism.methods.ccp:CCP",
+        "amortised",
+        "posterior over partitions, cluster by cluster",
+        takes_k=False,
+        posterior=True,
+    )
+)
+register(
+    Method(
+        "acp",
+        "asterism.methods.ccp:ACP",
+        "amortised",
+        "the same with attention between the rows",
         takes_k=False,
         posterior=True,
     )
