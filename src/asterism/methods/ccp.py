@@ -45,8 +45,8 @@ _ROWS = 1 << 15  # rows times clusters judged at once: 32 MB a layer at the publ
 class CCP(PosteriorMixin, AmortizedClusterer):
     """Clusterwise clustering process: partitions grown cluster by cluster, K found.
 
-    A few dozen threads grow partitions side by side, each in about K passes of the network, and the
-    most probable partition is kept.
+    A few dozen threads grow partitions side by side, each in about K passes of the network; of these
+    and of the partitions drawn from the posterior the most probable one is kept.
 
     Parameters
     ----------
@@ -193,14 +193,19 @@ class CCP(PosteriorMixin, AmortizedClusterer):
         ]
 
     def _search(self, x: Tensor, chance: torch.Generator) -> dict[str, Any]:
-        """Grow partitions of rows (N, D), and describe the most probable one."""
+        """Grow partitions of rows (N, D) and draw some, and describe the most probable of all."""
         network = self._network
         context = Context.draw(x, self.max_points, chance)
         codes = network.encode(context.rows[None])
         grown = grow_partitions(network, codes, self.n_threads, chance, draw=self.draw)
-        found, which = unique_partitions(grown.labels)
+        drawn = grow_partitions(network, codes, self.n_samples, chance, draw="sample")
+        found, which = unique_partitions(torch.cat([grown.labels, drawn.labels]))
         log_q = self._estimate(codes, found, chance)
+        partitions = drawn.labels.int().cpu().numpy()[:, context.nearest]
+        n_passes = grown.n_passes
         best = int((which == log_q.argmax()).nonzero()[0, 0])
+        if best >= self.n_threads:
+            grown, best = drawn, best - self.n_threads
         labels = grown.labels[best]
         n_steps = int(labels.max()) + 1
         contexts, memories = cluster_contexts(
@@ -212,7 +217,9 @@ class CCP(PosteriorMixin, AmortizedClusterer):
             "context_labels_": labels.cpu().numpy(),
             "nearest_": context.nearest,
             "log_probability_": float(log_q.max()),
-            "n_passes_": grown.n_passes,
+            "n_passes_": n_passes,
+            "partitions_": partitions,
+            "log_probabilities_": log_q[which[self.n_threads :]].cpu().numpy(),
             "cluster_steps_": np.arange(n_steps),
             "cluster_contexts_": contexts.cpu().numpy(),
             "cluster_memories_": memories.cpu().numpy(),
