@@ -1,6 +1,7 @@
 """The Set Transformer that adds clusters until it stops."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -205,7 +206,10 @@ def test_it_finds_clusters_and_stops(trained):
 def test_a_number_given_is_used(trained):
     X = batch_of(1).x[0].numpy()
     for k in (1, 3, 7):
-        model = RecurrentMixture(k, weights=trained[0], max_slots=2).fit(X)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = RecurrentMixture(k, weights=trained[0], max_slots=2).fit(X)
+        assert [w.filename for w in told] == [__file__] * (model.n_clusters_ < k)
         assert model.means_.shape == (k, 2)
         assert model.n_clusters_ <= k
         assert model.stopped_ is False

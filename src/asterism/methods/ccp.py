@@ -45,8 +45,8 @@ _ROWS = 1 << 15  # rows times clusters judged at once: 32 MB a layer at the publ
 class CCP(PosteriorMixin, AmortizedClusterer):
     """Clusterwise clustering process: partitions grown cluster by cluster, K found.
 
-    A few dozen threads grow partitions side by side, each in about K passes of the network; of these
-    and of the partitions drawn from the posterior the most probable one is kept.
+    A few dozen threads grow partitions side by side, each in about K passes of the network; of
+    these and of the partitions drawn from the posterior the most probable one is kept.
 
     Parameters
     ----------
@@ -115,17 +115,15 @@ class CCP(PosteriorMixin, AmortizedClusterer):
 
     Examples
     --------
-    A network of two steps of training, to show the calls:
-
     >>> from sklearn.datasets import make_blobs
-    >>> from asterism.methods.ccp import CCP
-    >>> from asterism.training import TrainingPlan
-    >>> X, _ = make_blobs(30, random_state=0)
-    >>> model = CCP(n_samples=10, random_state=0)
-    >>> model = model.pretrain(plan=TrainingPlan(steps=2), batch_size=2, width=8, latent_dim=4)
-    >>> labels, log_probability = model.fit(X).samples(5)
+    >>> from asterism import CCP
+    >>> X, _ = make_blobs(60, centers=3, cluster_std=0.5, random_state=1)
+    >>> model = CCP(n_samples=10, random_state=0).fit(X)
+    >>> model.n_clusters_
+    3
+    >>> labels, log_probability = model.samples(5)
     >>> labels.shape, log_probability.shape
-    ((5, 30), (5,))
+    ((5, 60), (5,))
     """
 
     _module_class: ClassVar[type[nn.Module]] = ClusterwiseNetwork
@@ -279,16 +277,11 @@ class ACP(CCP):
 
     Examples
     --------
-    A network of two steps of training, to show the calls:
-
     >>> from sklearn.datasets import make_blobs
-    >>> from asterism.methods.ccp import ACP
-    >>> from asterism.training import TrainingPlan
-    >>> X, _ = make_blobs(30, random_state=0)
-    >>> model = ACP(n_samples=10, random_state=0)
-    >>> model = model.pretrain(plan=TrainingPlan(steps=2), batch_size=2, width=8, latent_dim=4)
-    >>> model.fit(X).predict_proba(X).shape[0]
-    30
+    >>> from asterism import ACP
+    >>> X, _ = make_blobs(60, centers=3, cluster_std=0.5, random_state=1)
+    >>> ACP(n_samples=10, random_state=0).fit(X).predict_proba(X).shape
+    (60, 3)
     """
 
     _default_weights: ClassVar[str] = "acp-mog"

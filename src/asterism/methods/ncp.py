@@ -109,16 +109,15 @@ class NCP(PosteriorMixin, AmortizedClusterer):
 
     Examples
     --------
-    A network of two steps of training, to show the calls:
-
     >>> from sklearn.datasets import make_blobs
-    >>> from asterism.methods.ncp import NCP
-    >>> from asterism.training import TrainingPlan
-    >>> X, _ = make_blobs(30, random_state=0)
-    >>> model = NCP(random_state=0).pretrain(plan=TrainingPlan(steps=2), batch_size=2, hidden=8)
-    >>> labels, log_probability = model.fit(X).samples(5)
+    >>> from asterism import NCP
+    >>> X, _ = make_blobs(60, centers=3, cluster_std=0.5, random_state=1)
+    >>> model = NCP(random_state=0).fit(X)
+    >>> model.n_clusters_, int(model.k_posterior_.argmax())
+    (3, 3)
+    >>> labels, log_probability = model.samples(5)
     >>> labels.shape, log_probability.shape
-    ((5, 30), (5,))
+    ((5, 60), (5,))
     """
 
     _module_class: ClassVar[type[nn.Module]] = NeuralClusteringProcess

@@ -10,10 +10,12 @@ clustering, which filters one cluster at a time instead.
 Lee, Lee & Teh, "Deep amortized clustering", 2019.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 
 from asterism._validation import StrOptions, at_least, check_rows
@@ -36,7 +38,8 @@ class RecurrentMixture(MixtureMixin, AmortizedClusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        Number of components. "auto" lets the network stop; a number is used as it is.
+        Number of components. "auto" lets the network stop; a number is used as it is, with a
+        warning where some of the components own no row.
     max_slots : int, default=50
         Where "auto" ends if the network does not stop.
     refine : {None, "em"}, default=None
@@ -84,14 +87,11 @@ class RecurrentMixture(MixtureMixin, AmortizedClusterer):
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
-    >>> from asterism.methods.recurrent import RecurrentMixture
-    >>> from asterism.priors import ClusterMixturePrior
-    >>> from asterism.training import TrainingPlan
-    >>> model = RecurrentMixture(n_clusters=3, random_state=0)
-    >>> prior, plan = ClusterMixturePrior(n_points=(30, 60)), TrainingPlan(steps=2)
-    >>> model = model.pretrain(prior, plan=plan, width=16)
-    >>> model.fit(make_blobs(100, random_state=0)[0]).means_.shape
-    (3, 2)
+    >>> from asterism import RecurrentMixture
+    >>> X, _ = make_blobs(300, centers=4, cluster_std=0.5, random_state=1)
+    >>> model = RecurrentMixture().fit(X)
+    >>> model.n_clusters_, model.means_.shape
+    (4, (4, 2))
     """
 
     _module_class: ClassVar[type[nn.Module]] = RecurrentSetTransformer
@@ -159,6 +159,15 @@ class RecurrentMixture(MixtureMixin, AmortizedClusterer):
             }
             for b, k in enumerate(count)
         ]
+
+    def _settle(self, X: np.ndarray) -> None:
+        super()._settle(X)
+        if self.n_clusters != "auto" and self.n_clusters_ < int(self.n_clusters):
+            warnings.warn(
+                f"n_clusters={self.n_clusters}, but only {self.n_clusters_} components own a row",
+                ConvergenceWarning,  # as scikit-learn's k-means has it
+                stacklevel=5,
+            )
 
     def _accept(self, answer: dict[str, Any]) -> None:
         super()._accept(answer)

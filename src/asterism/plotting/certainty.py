@@ -213,7 +213,8 @@ def _similarity_of(given: Any, labels: Any) -> tuple[np.ndarray, np.ndarray | No
     if hasattr(given, "get_params"):
         if matrix is given:
             raise DataError(
-                f"{type(given).__name__} has no similarity_: fit it first, or give a matrix."
+                f"{type(given).__name__} has no similarity_: fit it first, choose a method with a "
+                "posterior, or give a matrix."
             )
         if labels is None:
             labels = given.context_labels_

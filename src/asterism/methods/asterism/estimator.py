@@ -315,7 +315,7 @@ class Asterism(InspectionMixin, AmortizedClusterer):
                 f"n_clusters={self.n_clusters}, but only {self.context_labels_.max() + 1} distinct "
                 "rows: equal rows share a cluster",
                 ConvergenceWarning,  # as scikit-learn's k-means has it
-                stacklevel=4,
+                stacklevel=6,
             )
         if self._limits is not None and self._limits[0] > 1:
             P, counts = given_several(P, counts)[0], np.zeros(1)
