@@ -16,9 +16,11 @@ from asterism.priors import (
     GaussianMixturePrior,
     ImageSetPrior,
     RestaurantMixturePrior,
+    TabularPrior,
     WarpedMixturePrior,
     split_classes,
 )
+from asterism.priors.measures import measure_prior
 from asterism.priors.partitions import (
     count_law,
     dirichlet,
@@ -322,3 +324,26 @@ def test_bad_images_are_refused(change, message):
     images, labels = collection()
     with pytest.raises(DataError, match=message):
         ImageSetPrior(**{"images": images, "labels": labels, **change})
+
+
+def test_data_sets_of_many_widths_and_sizes_are_measured():
+    spread, place = measure_prior(TabularPrior(n_points=(48, 96), max_columns=5))
+    assert 0.1 < spread < 2
+    low, high = place["spreads"]
+    assert 0 < low <= high
+    sizes = [len(x) for x in measured_sizes()]
+    assert len(set(sizes)) > 4  # the width of a cluster depends on the number of points a little
+
+
+def measured_sizes():
+    """Data sets that are looked at when a prior is measured."""
+
+    class Watched(ClusterMixturePrior):
+        def sample(self, batch_size, generator):
+            batch = super().sample(batch_size, generator)
+            seen.append(batch.x[0])
+            return batch
+
+    seen = []
+    measure_prior(Watched(n_points=(20, 60)))
+    return seen

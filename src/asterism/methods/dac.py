@@ -139,17 +139,12 @@ class DAC(MixtureMixin, AmortizedClusterer):
 
     Examples
     --------
-    A network of two steps of training, to show the calls:
-
     >>> from sklearn.datasets import make_blobs
-    >>> from asterism.methods.dac import DAC
-    >>> from asterism.priors import ClusterMixturePrior
-    >>> from asterism.training import TrainingPlan
-    >>> model = DAC(random_state=0, max_iter=5)
-    >>> prior, plan = ClusterMixturePrior(n_points=(30, 60)), TrainingPlan(steps=2)
-    >>> model = model.pretrain(prior, plan=plan, batch_size=2, width=8, n_inducing=4)
-    >>> model.fit(make_blobs(50, random_state=0)[0]).filtering_path_[0].indices.shape
-    (50,)
+    >>> from asterism import DAC
+    >>> X, _ = make_blobs(300, centers=4, cluster_std=0.5, random_state=1)
+    >>> model = DAC().fit(X)
+    >>> model.n_clusters_, [len(step.indices) for step in model.filtering_path_][:2]
+    (4, [300, 225])
     """
 
     _module_class: ClassVar[type[nn.Module]] = FilteringNetwork
@@ -324,7 +319,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
                 f"n_clusters={self.n_clusters}, but the network finds {self.n_clusters_}, and "
                 "clusters are merged, never split",
                 ConvergenceWarning,  # as scikit-learn's k-means has it
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:

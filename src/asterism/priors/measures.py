@@ -41,10 +41,8 @@ def measure_prior(prior: DatasetPrior) -> tuple[float, dict[str, Any]]:
     ]
     if not sets:
         return spread, {"center": "mean"}
-    medians = np.array([np.median(x, axis=0) for x in sets])
-    place: dict[str, Any] = {
-        "center": "median" if np.abs(medians).mean() < _ZERO * spread else "mean"
-    }
+    off = np.mean([np.abs(np.median(x, axis=0)).mean() for x in sets])
+    place: dict[str, Any] = {"center": "median" if off < _ZERO * spread else "mean"}
     scales = np.array([group_scale(x) for x in sets])
     spreads = np.sqrt([x.var(axis=0).mean() for x in sets])
     if np.median(scales) > 0:
