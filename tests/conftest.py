@@ -14,6 +14,7 @@ LIGHT = {
     "ae-kmeans": {"hidden_dims": (16,), "max_steps": 40, "n_init": 2},
     "acp": _FEW,
     "ccp": _FEW,
+    "deepdpm": {"epoch_steps": 20, "n_epochs": 1, "patience": 1},
     "ncp": {"n_samples": 20},
 }
 """Parameters that make a method quick; what is tested does not depend on them."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from asterism.methods.ccp import ACP, CCP
     from asterism.methods.dac import DAC
     from asterism.methods.ncp import NCP
+    from asterism.methods.nonparametric.deepdpm import DeepDPM
     from asterism.methods.recurrent import RecurrentMixture
     from asterism.methods.registry import get_method
     from asterism.methods.set_transformer import SetTransformerMixture
@@ -39,6 +40,7 @@ _PUBLIC = {
     "BayesianMixture": "asterism.methods.baselines.mixtures",
     "CCP": "asterism.methods.ccp",
     "DAC": "asterism.methods.dac",
+    "DeepDPM": "asterism.methods.nonparametric.deepdpm",
     "HDBSCAN": "asterism.methods.baselines.density",
     "NCP": "asterism.methods.ncp",
     "RecurrentMixture": "asterism.methods.recurrent",

@@ -8,7 +8,7 @@ standard  (x − mean) / deviation, column by column; a constant column becomes 
 
 import numpy as np
 
-__all__ = ["SCALINGS", "fit_common_scaling", "fit_scaling"]
+__all__ = ["SCALINGS", "fit_common_scaling", "fit_scaling", "unit_rows"]
 
 SCALINGS = ("none", "unit_ms", "minmax", "standard")
 
@@ -49,3 +49,13 @@ def fit_common_scaling(X: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndar
     mean = X.mean(axis=0, dtype=np.float64)
     size = float(np.sqrt(np.mean(X.std(axis=0, dtype=np.float64) ** 2)))
     return mean, np.full(X.shape[1], 1.0 / size if size > 0 else 1.0)
+
+
+def unit_rows(X: np.ndarray) -> np.ndarray:
+    """Rows brought to unit length; a row of zeros stays.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(length > 0, length, 1.0)

@@ -218,6 +218,15 @@ register(
 )
 register(
     Method(
+        "deepdpm",
+        "asterism.methods.nonparametric.deepdpm:DeepDPM",
+        "nonparametric",
+        "Gaussians that split and merge, assigned by a network; K found",
+        takes_k=False,
+    )
+)
+register(
+    Method(
         "kmeans",
         f"{_BASELINES}.kmeans:AutoKMeans",
         "baseline",

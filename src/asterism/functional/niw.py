@@ -1,0 +1,225 @@
+"""Gaussian clusters under a conjugate prior: statistics, evidence, most probable parameters.
+
+    Σ ~ inverse-Wishart(Ψ₀, ν₀),   μ | Σ ~ N(m₀, Σ / κ₀);   E Σ = Ψ₀ where ν₀ = D + 2
+
+Of n rows with mean x̄ and scatter S, which follow from n, Σ x and Σ xxᵀ,
+
+    κ = κ₀ + n,   ν = ν₀ + n,   Ψ = Ψ₀ + S + κ₀n/κ (x̄ − m₀)(x̄ − m₀)ᵀ
+    log f = − nD/2 log π + log Γ_D(ν/2) − log Γ_D(ν₀/2) + ν₀/2 log|Ψ₀| − ν/2 log|Ψ| + D/2 log κ₀/κ
+    mode    μ = (κ₀m₀ + nx̄) / κ,   Σ = Ψ / (ν + D + 2)
+
+and the same with weights, n = Σ_i r_i. Covariances are
+
+    full        as above
+    diagonal    every column by itself, under the prior's marginal: D = 1 with ν₀ − D + 1
+    isotropic   one variance for all columns, with that marginal of the mean of Ψ₀'s diagonal
+
+Ψ₀ is diagonal. Statistics of a union are sums of statistics, so merging needs no second look at the
+rows. Everything is in double precision: at n = 35 000 single precision errs by half a nat.
+
+Gelman et al., "Bayesian data analysis", 3rd edition, 2013, section 3.6.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["COVARIANCES", "Gaussians", "NormalWishart", "Statistics", "gather_statistics"]
+
+COVARIANCES = ("full", "diagonal", "isotropic")
+
+_ENTRIES = 1 << 22  # of products of columns held at once
+_JITTERS = 12
+
+
+class Statistics(NamedTuple):
+    """Sums over the rows of clusters, any leading shape."""
+
+    n: Tensor  # (...) rows, or their weight
+    total: Tensor  # (..., D) Σ x
+    square: Tensor  # (..., D, D) Σ xxᵀ if covariances are full, else (..., D) Σ x²
+
+    def plus(self, other: "Statistics") -> "Statistics":
+        """Those of the unions."""
+        return Statistics(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def times(self, factor: float) -> "Statistics":
+        """Those of as many times the rows."""
+        return Statistics(*(part * factor for part in self))
+
+    def at(self, index: Tensor | slice | int) -> "Statistics":
+        """Those of some clusters."""
+        return Statistics(*(part[index] for part in self))
+
+    def of(self, j: int) -> "Statistics":
+        """Those of cluster ``j`` along the last axis of clusters."""
+        axis = self.n.dim() - 1
+        return Statistics(*(part.select(axis, j) for part in self))
+
+
+class Gaussians(NamedTuple):
+    """Normal densities, as what whitens them."""
+
+    mean: Tensor  # (..., D)
+    whitener: Tensor  # (..., D, D) inverse Cholesky factor, or (..., D) 1 / deviation
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Log density of rows (..., N, D) under each of K, (..., N, K)."""
+        if self.whitener.dim() == self.mean.dim() + 1:
+            shift = (self.whitener @ self.mean.unsqueeze(-1)).squeeze(-1)  # (..., K, D)
+            white = (x.unsqueeze(-3) @ self.whitener.mT) - shift.unsqueeze(-2)  # (..., K, N, D)
+            log_det = self.whitener.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+        else:
+            white = (x.unsqueeze(-3) - self.mean.unsqueeze(-2)) * self.whitener.unsqueeze(-2)
+            log_det = self.whitener.log().sum(dim=-1)
+        log_p = log_det.unsqueeze(-1) - white.square().sum(dim=-1) / 2
+        return log_p.mT - x.shape[-1] / 2 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class NormalWishart:
+    """The prior of a cluster's mean and covariance.
+
+    Examples
+    --------
+    >>> prior = NormalWishart(torch.zeros(2), torch.ones(2))
+    >>> prior.nu
+    4.0
+    >>> one = gather_statistics(torch.ones(1, 2), torch.ones(1, 1), prior.covariance)
+    >>> round(prior.log_evidence(one).item(), 2)
+    -13.02
+    """
+
+    mean: Tensor  # (D,)
+    scale: Tensor  # (D,) the diagonal of Ψ₀
+    kappa: float = 1e-4
+    degrees: float | None = None  # ν₀, by default D + 2
+    covariance: str = "full"
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return len(self.mean)
+
+    @property
+    def nu(self) -> float:
+        """ν₀."""
+        return float(self.dim + 2 if self.degrees is None else self.degrees)
+
+    def scaled(self, factor: float) -> "NormalWishart":
+        """The same with Ψ₀ times a factor."""
+        return replace(self, scale=self.scale * factor)
+
+    def log_evidence(self, stats: Statistics) -> Tensor:
+        """Log f of the rows of each cluster, (...)."""
+        n, kappa = stats.n, self.kappa + stats.n
+        shrink = self.dim / 2 * (math.log(self.kappa) - kappa.log())
+        psi = self._psi(stats)
+        if self.covariance == "full":
+            nu = self.nu + n
+            half = torch.tensor(self.nu / 2, dtype=n.dtype)
+            return (
+                shrink
+                - n * self.dim / 2 * math.log(math.pi)
+                + torch.special.multigammaln(nu / 2, self.dim)
+                - torch.special.multigammaln(half, self.dim)
+                + self.nu / 2 * self.scale.log().sum()
+                - nu / 2 * _log_det(psi)
+            )
+        # Inverse gamma: one variance for each column, or for all.
+        a0, b0 = self._shape, self._psi0 / 2
+        width = 1 if self.covariance == "diagonal" else self.dim
+        a, b = a0 + n * width / 2, psi / 2
+        gain = a0 * b0.log() - a.unsqueeze(-1) * b.log()
+        gammas = torch.lgamma(a) - math.lgamma(a0)
+        constant = -n * self.dim / 2 * math.log(2 * math.pi)
+        return shrink + constant + gain.sum(dim=-1) + gammas * b0.shape[-1]
+
+    def mode(self, stats: Statistics) -> Gaussians:
+        """Most probable mean and covariance of each cluster."""
+        kappa, n = self.kappa + stats.n, stats.n
+        mean = (self.kappa * self.mean + stats.total) / kappa.unsqueeze(-1)
+        psi = self._psi(stats)
+        if self.covariance == "full":
+            covariance = psi / (self.nu + n + self.dim + 2)[..., None, None]
+            return Gaussians(mean, _inverse_cholesky(covariance))
+        width = 1 if self.covariance == "diagonal" else self.dim
+        variance = psi / (2 * self._shape + n * width + width + 2).unsqueeze(-1)
+        return Gaussians(mean, variance.rsqrt().expand_as(mean))
+
+    @property
+    def _shape(self) -> float:
+        return (self.nu - self.dim + 1) / 2
+
+    @property
+    def _psi0(self) -> Tensor:
+        return self.scale if self.covariance == "diagonal" else self.scale.mean().reshape(1)
+
+    def _psi(self, stats: Statistics) -> Tensor:
+        """Ψ (..., D, D), or its diagonal (..., D), or the trace's part of that, (..., 1)."""
+        n = stats.n.unsqueeze(-1)
+        mean = stats.total / n.clamp_min(1e-300)
+        offset = mean - self.mean
+        pull = self.kappa * n / (self.kappa + n)
+        if self.covariance == "full":
+            # The scatter is symmetric up to rounding, and made so.
+            scatter = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
+            outer = offset.unsqueeze(-1) * offset.unsqueeze(-2) * pull.unsqueeze(-1)
+            psi = scatter + outer
+            return (psi + psi.mT) / 2 + torch.diag(self.scale)
+        spread = (stats.square - stats.total * mean).clamp_min(0) + pull * offset.square()
+        if self.covariance == "diagonal":
+            return self.scale + spread
+        return self._psi0 + spread.sum(dim=-1, keepdim=True)
+
+
+def gather_statistics(x: Tensor, weights: Tensor, covariance: str) -> Statistics:
+    """Statistics of K clusters from rows (..., N, D) and their weights (..., N, K)."""
+    n, dim = x.shape[-2:]
+    lead, k = weights.shape[:-2], weights.shape[-1]
+    count = torch.zeros(*lead, k, dtype=torch.float64)
+    total = torch.zeros(*lead, k, dim, dtype=torch.float64)
+    full = covariance == "full"
+    first, second = torch.triu_indices(dim, dim) if full else (torch.arange(dim),) * 2
+    products = torch.zeros(*lead, k, len(first), dtype=torch.float64)
+    size = max(1, _ENTRIES // (len(first) * max(1, math.prod(lead))))
+    for start in range(0, n, size):
+        part = x[..., start : start + size, :].double()
+        r = weights[..., start : start + size, :].double().mT  # (..., K, n)
+        count += r.sum(dim=-1)
+        total += r @ part
+        products += r @ (part[..., first] * part[..., second])
+    if not full:
+        return Statistics(count, total, products)
+    square = torch.zeros(*lead, k, dim, dim, dtype=torch.float64)
+    square[..., first, second] = products
+    square[..., second, first] = products
+    return Statistics(count, total, square)
+
+
+def _log_det(matrix: Tensor) -> Tensor:
+    return 2 * _cholesky(matrix).diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+
+
+def _inverse_cholesky(matrix: Tensor) -> Tensor:
+    eye = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+    return torch.linalg.solve_triangular(_cholesky(matrix), eye.expand_as(matrix), upper=False)
+
+
+def _cholesky(matrix: Tensor) -> Tensor:
+    """Lower factor; where rounding has cost a matrix its definiteness, of it and a little more."""
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    jitter = 1e-14 * matrix.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+    for _ in range(_JITTERS):
+        if not failed.any():
+            break
+        jitter = jitter * 10
+        eye = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+        matrix = torch.where(
+            (failed > 0)[..., None, None], matrix + jitter[..., None, None] * eye, matrix
+        )
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+    return factor

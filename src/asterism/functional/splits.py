@@ -1,0 +1,129 @@
+"""Splits and merges of Gaussian clusters, judged by the evidence of their rows.
+
+    log H = log α + log Γ(n₁) + log f(X₁) + log Γ(n₂) + log f(X₂) − log Γ(n) − log f(X)
+
+is the log-ratio by which parting X into X₁ and X₂ is more probable under a Dirichlet process
+mixture of Gaussians; a merge has its negative. The gammas charge about n log 2 for an even split:
+parts must be apart to pay for it, and a single Gaussian is not cut in two.
+
+Where to cut is searched in all clusters at once, each through at most a few thousand of its rows,
+by expectation maximisation of two Gaussians from the median along each of the leading axes.
+
+Chang & Fisher, "Parallel sampling of DP mixture models using sub-cluster splits", NeurIPS 2013;
+Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR 2022.
+"""
+
+import torch
+from torch import Tensor
+
+from asterism.functional.niw import NormalWishart, Statistics, gather_statistics
+
+__all__ = ["halves_ratio", "log_split_ratio", "merge_ratios", "principal_cuts", "search_splits"]
+
+
+def log_split_ratio(
+    first: Statistics,
+    second: Statistics,
+    prior: NormalWishart,
+    alpha: float,
+    smallest: float = 1.0,
+) -> Tensor:
+    """Log H (...) of parting a union; −inf where a part has less than ``smallest`` rows."""
+    whole = first.plus(second)
+    least = torch.minimum(first.n, second.n)
+    parts = [
+        torch.lgamma(stats.n.clamp_min(1e-9)) + prior.log_evidence(stats)
+        for stats in (first, second, whole)
+    ]
+    ratio = torch.tensor(alpha, dtype=torch.float64).log() + parts[0] + parts[1] - parts[2]
+    return torch.where(least >= smallest, ratio, -torch.inf)
+
+
+def merge_ratios(
+    stats: Statistics, prior: NormalWishart, alpha: float, n_neighbors: int | None = None
+) -> Tensor:
+    """Log-ratio (K, K) of merging two of the clusters, −inf on the diagonal.
+
+    With ``n_neighbors`` only pairs of which one mean is among the nearest of the other.
+    """
+    k = len(stats.n)
+    first, second = torch.triu_indices(k, k, 1)
+    ratios = torch.full((k, k), -torch.inf, dtype=torch.float64)
+    if n_neighbors is not None and k > 1:
+        means = stats.total / stats.n.clamp_min(1e-300).unsqueeze(-1)
+        apart = torch.cdist(means, means).fill_diagonal_(torch.inf)
+        near = apart.argsort(dim=1)[:, :n_neighbors]
+        listed = torch.zeros(k, k, dtype=torch.bool).scatter_(1, near, True)
+        kept = (listed | listed.mT)[first, second]
+        first, second = first[kept], second[kept]
+    merged = -log_split_ratio(stats.at(first), stats.at(second), prior, alpha, 0)
+    ratios[first, second] = merged
+    ratios[second, first] = merged
+    return ratios
+
+
+def principal_cuts(x: Tensor, keep: Tensor, n_axes: int) -> Tensor:
+    """Hard halves (A, B, N) of sets (B, N, D), cut by two means along each leading axis."""
+    weight = keep.unsqueeze(-1).to(x.dtype)
+    n = weight.sum(dim=1, keepdim=True).clamp_min(1)
+    centred = (x - (x * weight).sum(dim=1, keepdim=True) / n) * weight
+    _, axes = torch.linalg.eigh(centred.mT @ centred)  # (B, D, D), the largest last
+    n_axes = min(n_axes, x.shape[-1])
+    along = (centred @ axes[..., -n_axes:].flip(-1)).permute(2, 0, 1)  # (A, B, N)
+    inside = keep.to(x.dtype)
+    cut = torch.zeros_like(along[..., :1])
+    for _ in range(10):
+        above = (along > cut).to(x.dtype) * inside
+        below = inside - above
+        high = (along * above).sum(-1, keepdim=True) / above.sum(-1, keepdim=True).clamp_min(1)
+        low = (along * below).sum(-1, keepdim=True) / below.sum(-1, keepdim=True).clamp_min(1)
+        cut = (high + low) / 2
+    return along > cut
+
+
+def search_splits(
+    x: Tensor,
+    keep: Tensor,
+    size: Tensor,
+    prior: NormalWishart,
+    alpha: float,
+    *,
+    n_axes: int = 3,
+    n_iter: int = 10,
+) -> Tensor:
+    """Log-odds (B, N) of the best two Gaussians for each of B clusters.
+
+    Parameters
+    ----------
+    x, keep : Tensor of shape (B, N, D), (B, N)
+        Rows of each cluster, padded.
+    size : Tensor of shape (B,)
+        How many rows each cluster counts for; those given are a sample of them.
+    prior, alpha
+        Of the mixture.
+    n_axes, n_iter : int
+        Leading axes along which to begin with a cut, and rounds of expectation maximisation.
+    """
+    x = x.double()
+    halves = principal_cuts(x, keep, n_axes)
+    share = (size / keep.sum(dim=1).clamp_min(1)).view(-1, 1, 1)
+    weight = keep.to(x.dtype).unsqueeze(-1) * share  # a row stands for several
+    rows = x.expand(len(halves), *x.shape)
+    r = torch.stack([halves, ~halves], dim=-1).to(x.dtype)  # (A, B, N, 2)
+    for _ in range(n_iter):
+        stats = gather_statistics(rows, r * weight, prior.covariance)
+        log_weights = (stats.n + 1).log()
+        joint = prior.mode(stats).log_prob(rows) + log_weights.unsqueeze(-2)
+        r = torch.softmax(joint, dim=-1)
+    odds = joint[..., 0] - joint[..., 1]
+    best = halves_ratio(rows, odds > 0, weight, prior, alpha).argmax(dim=0)
+    return odds[best, torch.arange(len(size))]
+
+
+def halves_ratio(
+    x: Tensor, first: Tensor, weight: Tensor, prior: NormalWishart, alpha: float
+) -> Tensor:
+    """Log H (...) of parting weighted rows (..., N, D) into those in ``first`` and the others."""
+    r = torch.stack([first, ~first], dim=-1) * weight
+    stats = gather_statistics(x, r, prior.covariance)
+    return log_split_ratio(stats.of(0), stats.of(1), prior, alpha)

@@ -1,0 +1,367 @@
+"""DeepDPM: a network learns the E-step of a mixture whose clusters split and merge.
+
+    model     x | z = k ~ N(μ_k, Σ_k), (μ_k, Σ_k) ~ normal-inverse-Wishart, z ~ Dirichlet process(α)
+    net       log r(x), trained towards r^E_k ∝ π_k N(x; μ_k, Σ_k)
+    M-step    most probable μ_k, Σ_k under weights r(x_i);  π_k = (Σ_i r_ik + α/K) / (N + α)
+    moves     by the log-ratio of evidences, ``functional.splits``; how, ``nonparametric.growth``
+
+Evidence grows with N, and no real cluster is exactly Gaussian: with enough rows every one of them
+is cut up. So evidence is tempered (coarsened): in moves, statistics count for ζ = 1 / (1 + N/c) of
+themselves, c = ``coarsening`` rows, and the number found no longer grows with that of the rows.
+
+Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR 2022;
+Miller & Dunson, "Robust Bayesian inference via coarsening", JASA 2019.
+"""
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from torch import nn
+from tqdm import tqdm
+
+from asterism._validation import Interval, Real, StrOptions, at_least, check_rows, seeded
+from asterism.base import DeepClusterer
+from asterism.exceptions import DataError
+from asterism.functional.niw import COVARIANCES, NormalWishart
+from asterism.functional.scaling import fit_common_scaling, fit_scaling, unit_rows
+from asterism.methods.nonparametric.growth import Growth, Schedule
+from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
+
+__all__ = ["DeepDPM"]
+
+_START_ROWS = 20_000
+_REFERENCE_SCALE = 0.005
+_FLAT = 1e-6  # of the mean variance: what a constant column is given
+
+
+class DeepDPM(DeepClusterer):
+    """Gaussian clusters of unknown number, assigned by a network that grows and shrinks with it.
+
+    Parameters
+    ----------
+    init_n_clusters : int, default=1
+        Clusters to begin with, by k-means. What is found hardly depends on it.
+    max_clusters : int or None, default=None
+        Never split beyond this number.
+    prior_scale : float, default=0.05
+        Expected variance within a cluster as a part of that of all rows, column by column: the
+        knob for K. Smaller finds more clusters, see ``split_scales_``.
+    coarsening : float or None, default=10000
+        Rows beyond which more of them no longer count as more evidence; None is the plain model,
+        which cuts clusters that are not Gaussian into more pieces the more rows there are.
+    covariance : {"full", "diagonal", "isotropic"}, default="full"
+        Of a cluster. Full ones cost the square of the columns: reduce wide data first, or take
+        diagonal ones beyond about 50 columns.
+    concentration : float, default=10.0
+        Mass α of the process. A hundred times more moves the threshold by five nats only.
+    mean_strength : float, default=1e-4
+        κ₀, the rows that the prior of a mean is worth.
+    degrees_of_freedom : float or None, default=None
+        ν₀ of the prior, at least the number of columns; None is two more than that.
+    prior : {"data", "reference"}, default="data"
+        "reference" is the authors': 0.005 on the diagonal whatever the units, meant for
+        ``scaling="rows"``; ``prior_scale`` then is not used.
+    scaling : {"none", "standard", "rows"}, default="none"
+        "none" centres the rows and divides all columns by one number; "standard" brings columns to
+        unit deviation; "rows" brings rows to unit length, as the authors do.
+    kl : {"forward", "reverse"}, default="forward"
+        What the net minimises: KL(E-step ‖ net) as in the authors' code, or KL(net ‖ E-step) as in
+        the paper.
+    search : {"both", "nets", "em"}, default="both"
+        Where a cluster's halves come from: its own small net, expectation maximisation of two
+        Gaussians, or the better of the two.
+    n_neighbors : int or None, default=None
+        Merges are tried with so many nearest clusters, three in the paper; None tries all pairs.
+    acceptance : {"greedy", "random"}, default="greedy"
+        Moves that pay, or any by chance as in a Metropolis-Hastings sampler.
+    min_rows : int or None, default=None
+        Smallest half of a split; None is one more than the columns and at least five.
+    hidden_dim : int, default=50
+        Width of the net's hidden layer, and of each small net's.
+    lr, batch_size : float, int, default=2e-3, 1024
+        Adam's learning rate and rows a step.
+    epoch_steps, n_epochs : int, default=50, 3
+        Steps between M-steps, and M-steps between moves.
+    max_rounds, patience : int, default=60, 2
+        Most moves; and split and merge rounds without any after which the fit ends.
+    device : str, default="auto"
+        Where to compute: "auto", "cpu", "cuda", ...
+    random_state : int, RandomState or None, default=None
+        Fixes everything.
+    verbose : bool or int, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, 0 the largest.
+    n_clusters_ : int
+    weights_, means_, covariances_ : ndarray of shape (K,), (K, D), (K, D, D) or (K, D)
+        The mixture, in the user's units (of rows of unit length with ``scaling="rows"``).
+    split_merge_history_ : list of dict
+        Every move: round, step, what was tried, how many were taken and K before and after.
+    split_ratios_ : ndarray of shape (K,)
+        Log-ratio of the best split of each cluster that was not made: how far it is from one.
+    split_scales_ : ndarray of shape (K,)
+        Largest ``prior_scale`` below the present one at which it would be made; NaN if none.
+    history_ : list of dict
+        Loss over the steps.
+    module_ : torch.nn.Module
+        The net.
+
+    References
+    ----------
+    Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR
+    2022, https://arxiv.org/abs/2203.14309.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from asterism import DeepDPM
+    >>> X, _ = make_blobs(600, centers=4, cluster_std=0.5, random_state=3)
+    >>> DeepDPM(random_state=0).fit(X).n_clusters_
+    4
+    """
+
+    module_: SplitMergeNet
+
+    has_density: ClassVar[bool] = True
+    _module_class: ClassVar[type[nn.Module]] = SplitMergeNet
+    _per_cluster: ClassVar[tuple[str, ...]] = (
+        "weights_",
+        "means_",
+        "covariances_",
+        "split_ratios_",
+        "split_scales_",
+    )
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DeepClusterer._parameter_constraints,
+        "init_n_clusters": [at_least(1)],
+        "max_clusters": [at_least(1), None],
+        "prior_scale": [Interval(Real, 0, None, closed="neither")],
+        "coarsening": [Interval(Real, 0, None, closed="neither"), None],
+        "covariance": [StrOptions(set(COVARIANCES))],
+        "concentration": [Interval(Real, 0, None, closed="neither")],
+        "mean_strength": [Interval(Real, 0, None, closed="neither")],
+        "degrees_of_freedom": [Interval(Real, 0, None, closed="neither"), None],
+        "prior": [StrOptions({"data", "reference"})],
+        "scaling": [StrOptions({"none", "standard", "rows"})],
+        "kl": [StrOptions(set(KL_DIRECTIONS))],
+        "search": [StrOptions({"both", "nets", "em"})],
+        "n_neighbors": [at_least(1), None],
+        "acceptance": [StrOptions({"greedy", "random"})],
+        "min_rows": [at_least(1), None],
+        "hidden_dim": [at_least(1)],
+        "lr": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [at_least(1)],
+        "epoch_steps": [at_least(1)],
+        "n_epochs": [at_least(1)],
+        "max_rounds": [at_least(0)],
+        "patience": [at_least(1)],
+    }
+
+    def __init__(
+        self,
+        init_n_clusters: int = 1,
+        *,
+        max_clusters: int | None = None,
+        prior_scale: float = 0.05,
+        coarsening: float | None = 10_000,
+        covariance: str = "full",
+        concentration: float = 10.0,
+        mean_strength: float = 1e-4,
+        degrees_of_freedom: float | None = None,
+        prior: str = "data",
+        scaling: str = "none",
+        kl: str = "forward",
+        search: str = "both",
+        n_neighbors: int | None = None,
+        acceptance: str = "greedy",
+        min_rows: int | None = None,
+        hidden_dim: int = 50,
+        lr: float = 2e-3,
+        batch_size: int = 1024,
+        epoch_steps: int = 50,
+        n_epochs: int = 3,
+        max_rounds: int = 60,
+        patience: int = 2,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | bool = False,
+    ) -> None:
+        self.init_n_clusters = init_n_clusters
+        self.max_clusters = max_clusters
+        self.prior_scale = prior_scale
+        self.coarsening = coarsening
+        self.covariance = covariance
+        self.concentration = concentration
+        self.mean_strength = mean_strength
+        self.degrees_of_freedom = degrees_of_freedom
+        self.prior = prior
+        self.scaling = scaling
+        self.kl = kl
+        self.search = search
+        self.n_neighbors = n_neighbors
+        self.acceptance = acceptance
+        self.min_rows = min_rows
+        self.hidden_dim = hidden_dim
+        self.lr = lr
+        self.batch_size = batch_size
+        self.epoch_steps = epoch_steps
+        self.n_epochs = n_epochs
+        self.max_rounds = max_rounds
+        self.patience = patience
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fit ----------------------------------------------------------------------------------
+
+    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
+        check_rows(len(X), self.init_n_clusters)
+        self._fit_coordinates(X)
+        x = torch.from_numpy(self._scaled(X))
+        prior = self._make_prior(x)
+        self.architecture_ = {
+            "dim": X.shape[1],
+            "n_clusters": self.init_n_clusters,
+            "width": self.hidden_dim,
+            "covariance": self.covariance,
+            "kl": self.kl,
+        }
+        with seeded(seed), tqdm(desc="rounds", disable=not self.verbose) as bar:
+            self.module_ = SplitMergeNet(**self.architecture_)
+            growth = Growth(
+                x,
+                self._net,
+                prior,
+                self.concentration,
+                self._schedule(X.shape[1]),
+                seed,
+                report=lambda move: _show(bar, move),
+            )
+            growth.start(self._first_labels(x.numpy(), seed))
+            settled = growth.run()
+            ratios, scales = growth.best_splits(_scale_factors())
+        self.history_, self.split_merge_history_ = growth.losses, growth.moves
+        self.split_ratios_, self.split_scales_ = ratios, scales * self._relative_scale
+        self.architecture_["n_clusters"] = self.module_.n_clusters
+        self._describe(growth)
+        if not settled:
+            warnings.warn(
+                f"clusters still split and merged after max_rounds={self.max_rounds}: raise it, or "
+                "look at split_merge_history_",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _fit_coordinates(self, X: np.ndarray) -> None:
+        if self.scaling == "rows" and self.prior == "reference":
+            self.offset_, self.factor_ = fit_scaling(X, "none")
+            return
+        rows = unit_rows(X) if self.scaling == "rows" else X
+        kind = "standard" if self.scaling == "standard" else "none"
+        self.offset_, self.factor_ = fit_common_scaling(rows, kind)
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        rows = unit_rows(X) if self.scaling == "rows" else X
+        return ((rows - self.offset_) * self.factor_).astype(np.float32)
+
+    def _make_prior(self, x: torch.Tensor) -> NormalWishart:
+        dim = x.shape[1]
+        if self.degrees_of_freedom is not None and self.degrees_of_freedom < dim:
+            raise DataError(
+                f"degrees_of_freedom={self.degrees_of_freedom} must be at least the {dim} columns: "
+                "leave it out for two more than them"
+            )
+        mean, variance = x.double().mean(dim=0), x.double().var(dim=0, correction=0)
+        if self.prior == "reference":
+            scale = torch.full((dim,), _REFERENCE_SCALE, dtype=torch.float64)
+        else:
+            least = max(_FLAT * float(variance.mean()), 1e-12)
+            scale = self.prior_scale * variance.clamp_min(least)
+        return NormalWishart(
+            mean, scale, self.mean_strength, self.degrees_of_freedom, self.covariance
+        )
+
+    @property
+    def _relative_scale(self) -> float:
+        return _REFERENCE_SCALE if self.prior == "reference" else self.prior_scale
+
+    def _schedule(self, dim: int) -> Schedule:
+        smallest = max(5, dim + 1) if self.min_rows is None else self.min_rows
+        return Schedule(
+            lr=self.lr,
+            batch_size=self.batch_size,
+            epoch_steps=self.epoch_steps,
+            epochs=self.n_epochs,
+            max_rounds=self.max_rounds,
+            patience=self.patience,
+            search=self.search,
+            n_neighbors=self.n_neighbors,
+            acceptance=self.acceptance,
+            smallest=smallest,
+            max_clusters=self.max_clusters,
+            coarsening=self.coarsening,
+        )
+
+    def _first_labels(self, x: np.ndarray, seed: int) -> np.ndarray:
+        if self.init_n_clusters == 1:
+            return np.zeros(len(x), dtype=np.int64)
+        rows = x
+        if len(x) > _START_ROWS:
+            rows = x[np.random.RandomState(seed).choice(len(x), _START_ROWS, replace=False)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centres
+            kmeans = KMeans(self.init_n_clusters, n_init=1, random_state=seed).fit(rows)
+        return kmeans.predict(x)
+
+    def _describe(self, growth: Growth) -> None:
+        """Weights, means and covariances, in the user's units."""
+        self.weights_ = growth.log_weights.exp().numpy()
+        self.means_ = growth.densities.mean.numpy() / self.factor_ + self.offset_
+        whitener = growth.densities.whitener
+        if self.covariance == "full":
+            root = torch.linalg.inv(whitener).numpy() / self.factor_[:, None]
+            self.covariances_ = root @ root.swapaxes(1, 2)
+        else:
+            self.covariances_ = (whitener.reciprocal().numpy() / self.factor_) ** 2
+
+    def _reorder(self, order: np.ndarray) -> None:
+        super()._reorder(order)
+        empty = np.setdiff1d(np.arange(self.module_.n_clusters), order)
+        self.module_.permute(torch.from_numpy(np.concatenate([order, empty])))
+
+    @property
+    def _net(self) -> SplitMergeNet:
+        self._on_device()
+        return self.module_
+
+    # --- prediction ---------------------------------------------------------------------------
+
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return self._net(self._tensor(self._scaled(X))).cpu().numpy()
+
+    def _score(self, X: np.ndarray) -> float:
+        """Mean log-likelihood a row under the mixture."""
+        total, module = 0.0, self._net
+        with torch.inference_mode():
+            for start in range(0, len(X), self._chunk):
+                part = self._tensor(self._scaled(X[start : start + self._chunk]))
+                total += float(module.mixture_log_prob(part).logsumexp(dim=1).sum())
+        return total / len(X) + float(np.log(self.factor_).sum())
+
+
+def _scale_factors() -> np.ndarray:
+    """Factors of the prior's scale at which splits are tried on paper, the largest first."""
+    return np.geomspace(1.0, 1e-4, 41)
+
+
+def _show(bar: "tqdm[Any]", move: dict[str, Any]) -> None:
+    bar.set_postfix(clusters=move["n_after"])
+    bar.update()

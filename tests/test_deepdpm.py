@@ -1,0 +1,260 @@
+"""Clusters that split and merge, and the net that follows them."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+import asterism
+from asterism import DeepDPM
+from asterism.exceptions import DataError
+from asterism.functional.niw import NormalWishart
+from asterism.methods.nonparametric.growth import Growth, Schedule
+from asterism.nn.splitmerge import SplitMergeBatch, SplitMergeNet
+
+QUICK = {"epoch_steps": 20, "n_epochs": 1, "patience": 1, "random_state": 0}
+
+
+def clouds(n=600, centers=6, dim=3, seed=4):
+    return make_blobs(n, dim, centers=centers, cluster_std=0.5, random_state=seed)
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return SplitMergeNet(3, 4, width=16)
+
+
+# --- the net ----------------------------------------------------------------------------------
+
+
+def test_split_replaces_a_cluster_by_two_that_differ_as_the_halves_do(net):
+    x = torch.randn(1, 200, 3)
+    odds = 4 * x[..., 0]
+    directions = net.plan_split(x, torch.ones(1, 200, dtype=torch.bool), odds)
+    before = net(x[0])
+    net.split(torch.tensor([1]), directions)
+    after = net(x[0])
+    assert net.n_clusters == 5
+    said = after[:, 3] - after[:, 4]  # the new ones come last
+    torch.testing.assert_close(said, net.halve(x[0], directions.expand(200, -1)), atol=1e-4, rtol=0)
+    assert torch.corrcoef(torch.stack([said, odds[0]]))[0, 1] > 0.9
+    # Those that stay compare with each other as before.
+    torch.testing.assert_close(after[:, 0] - after[:, 1], before[:, 0] - before[:, 2])
+
+
+def test_merge_keeps_the_larger_ones_output_and_drop_forgets(net):
+    x = torch.randn(9, 3)
+    before = net(x)
+    net.merge(torch.tensor([[0, 2]]), torch.tensor([2]))
+    assert net.n_clusters == 3
+    after = net(x)  # clusters 1, 3 and the merged one
+    torch.testing.assert_close(after[:, 2] - after[:, 0], before[:, 2] - before[:, 1])
+    net.drop(torch.tensor([0]))
+    torch.testing.assert_close(net(x)[:, 1] - net(x)[:, 0], after[:, 2] - after[:, 1])
+
+
+def test_permute_moves_everything_a_cluster_has(net):
+    net.means, net.halves = torch.randn(4, 3), torch.randn(4, 2, 3)
+    x, order = torch.randn(5, 3), torch.tensor([2, 0, 3, 1])
+    log_r, parts, means = net(x), net.parts(x.expand(4, 5, 3)), net.means
+    net.permute(order)
+    torch.testing.assert_close(net(x), log_r[:, order])
+    torch.testing.assert_close(net.parts(x.expand(4, 5, 3)), parts[order])
+    torch.testing.assert_close(net.means, means[order])
+
+
+def test_small_nets_see_their_own_cluster_only(net):
+    members = torch.randn(4, 7, 3)
+    other = members.clone()
+    other[2] += 1
+    changed = (net.parts(members) != net.parts(other)).flatten(1).any(dim=1)
+    assert changed.tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("kl", ["forward", "reverse"])
+def test_loss_vanishes_where_the_net_is_the_e_step(kl):
+    net = SplitMergeNet(2, 2, width=4, kl=kl)
+    with torch.no_grad():
+        net.weight.zero_()
+    net.means, net.whiteners = torch.zeros(2, 2), torch.eye(2).expand(2, 2, 2)
+    x = torch.randn(6, 2)
+    net.log_weights = torch.tensor([0.5, 0.5]).log()
+    assert net.loss(SplitMergeBatch(x)).item() == pytest.approx(0, abs=1e-6)
+    net.log_weights = torch.tensor([0.9, 0.1]).log()
+    target, own = np.array([0.9, 0.1]), np.array([0.5, 0.5])
+    pair = (target, own) if kl == "forward" else (own, target)
+    expected = float((pair[0] * np.log(pair[0] / pair[1])).sum())
+    assert net.loss(SplitMergeBatch(x)).item() == pytest.approx(expected, abs=1e-3)
+
+
+def test_halves_loss_reaches_every_small_net(net):
+    net.halves = torch.randn(4, 2, 3)
+    net.means, net.whiteners = torch.randn(4, 3), torch.eye(3).expand(4, 3, 3)
+    net.loss(SplitMergeBatch(torch.randn(8, 3), torch.randn(4, 6, 3))).backward()
+    for part in net.sub:
+        assert (part.grad.flatten(1).abs().sum(dim=1) > 0).all()
+
+
+# --- growth -----------------------------------------------------------------------------------
+
+
+def test_growth_ends_on_merges_and_tells_every_move():
+    X, _ = clouds()
+    model = DeepDPM(**QUICK).fit(X)
+    moves = model.split_merge_history_
+    assert [move["move"] for move in moves[:2]] == ["split", "merge"]
+    assert moves[-1]["move"] == "merge"
+    assert moves[-1]["n_after"] == model.n_clusters_
+    for before, after in itertools.pairwise(moves):
+        assert after["n_before"] == before["n_after"]
+
+
+def test_clusters_emptied_by_the_net_are_dropped_and_told():
+    x = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    growth = Growth(
+        x,
+        SplitMergeNet(2, 3, width=8),
+        NormalWishart(torch.zeros(2).double(), torch.ones(2).double()),
+        1.0,
+        Schedule(epoch_steps=1),
+        seed=0,
+    )
+    growth.start(np.arange(60) % 3)
+    with torch.no_grad():
+        growth.module.bias[1] = -1e4
+    growth._look()
+    growth._merge(1)
+    assert growth.moves[-1]["n_before"] == 3
+    assert growth.moves[-1]["n_after"] == growth.module.n_clusters <= 2
+    assert len(growth.stats.n) == growth.module.n_clusters
+
+
+# --- the estimator ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init_n_clusters", [1, 3, 20])
+def test_number_found_does_not_depend_on_the_start(init_n_clusters):
+    X, y = clouds()
+    model = DeepDPM(init_n_clusters, **QUICK).fit(X)
+    assert model.n_clusters_ == 6
+    assert adjusted_rand_score(y, model.labels_) > 0.99
+
+
+@pytest.mark.parametrize("search", ["nets", "em"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "isotropic"])
+def test_searches_and_covariances(search, covariance):
+    X, y = clouds()
+    # The small nets need their steps to find halves by themselves.
+    model = DeepDPM(search=search, covariance=covariance, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.covariances_.shape[1:] == ((3, 3) if covariance == "full" else (3,))
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "rows"])
+def test_units_do_not_matter(scaling):
+    X, _ = clouds()
+    X = X + 30 if scaling == "rows" else X
+    one, other = (DeepDPM(scaling=scaling, **QUICK).fit(part) for part in (X, 1e6 * X))
+    assert one.n_clusters_ == other.n_clusters_
+    assert adjusted_rand_score(one.labels_, other.labels_) == 1
+
+
+def test_one_gaussian_is_one_cluster():
+    X = np.random.default_rng(0).normal(size=(500, 4))
+    model = DeepDPM(**QUICK).fit(X)
+    assert model.n_clusters_ == 1
+    assert model.predict_proba(X[:3]).tolist() == [[1.0], [1.0], [1.0]]
+
+
+def test_more_rows_do_not_mean_more_clusters_unless_asked():
+    """A ring and a bar, far from Gaussian: the plain model cuts them up as rows are added."""
+    chance = np.random.default_rng(0)
+    angle = chance.uniform(0, 2 * np.pi, 12_000)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)]) * 3 + chance.normal(0, 0.4, (12_000, 2))
+    found = {
+        coarsening: DeepDPM(coarsening=coarsening, **QUICK).fit(ring).n_clusters_
+        for coarsening in (None, 100)
+    }
+    assert found[100] < found[None]
+
+
+def test_mixture_is_told_in_the_users_units_and_scores_them():
+    X, _ = clouds(dim=2)
+    X = X * [1.0, 100.0] + 7
+    model = DeepDPM(scaling="standard", **QUICK).fit(X)
+    for k in range(model.n_clusters_):
+        own = X[model.labels_ == k]
+        np.testing.assert_allclose(model.means_[k], own.mean(axis=0), rtol=0.05, atol=0.1)
+        np.testing.assert_allclose(np.diag(model.covariances_[k]), own.var(axis=0), rtol=0.6)
+    assert model.weights_.sum() == pytest.approx(1, abs=1e-6)
+    assert model.score(X) - model.score(X / 100) == pytest.approx(0, abs=50)
+    again = DeepDPM(scaling="standard", **QUICK).fit(X / 10)
+    assert again.score(X / 10) == pytest.approx(model.score(X) + 2 * np.log(10), abs=0.05)
+
+
+def test_split_scales_say_where_the_next_cluster_would_come_from():
+    X, _ = clouds(n=60, centers=3)
+    model = DeepDPM(prior_scale=1000.0, **QUICK).fit(X)
+    assert model.n_clusters_ == 1
+    assert model.split_ratios_[0] < 0
+    finer = DeepDPM(prior_scale=0.9 * model.split_scales_[0], **QUICK).fit(X)
+    assert finer.n_clusters_ > 1
+
+
+def test_max_clusters_is_kept():
+    X, _ = clouds()
+    assert DeepDPM(max_clusters=3, **QUICK).fit(X).n_clusters_ <= 3
+
+
+def test_saved_model_answers_alike(tmp_path):
+    X, _ = clouds()
+    model = DeepDPM(**QUICK).fit(X)
+    model.save(tmp_path / "model")
+    again = asterism.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.score(X) == model.score(X)
+    assert again.split_merge_history_ == model.split_merge_history_
+
+
+def test_net_imitates_the_mixture_it_scores_by():
+    X, _ = clouds(n=2000)
+    model = DeepDPM(random_state=0).fit(X)
+    log_r = torch.log_softmax(
+        model.module_.mixture_log_prob(torch.from_numpy(model._scaled(X))), dim=1
+    )
+    assert (log_r.argmax(dim=1).numpy() == model.labels_).mean() > 0.99
+
+
+def test_too_few_degrees_of_freedom_are_refused():
+    with pytest.raises(DataError, match="at least the 3 columns"):
+        DeepDPM(degrees_of_freedom=2).fit(clouds()[0])
+
+
+def test_unsettled_fit_warns():
+    with pytest.warns(ConvergenceWarning, match="max_rounds=1"):
+        DeepDPM(**{**QUICK, "max_rounds": 1}).fit(clouds()[0])
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 30, axis=0),
+        np.column_stack([np.random.default_rng(0).normal(size=(50, 2)), np.ones(50)]),
+        np.random.default_rng(0).normal(size=(10, 60)),
+        np.ones((20, 2)),
+    ],
+    ids=["duplicates", "constant column", "more columns than rows", "all rows equal"],
+)
+def test_degenerate_rows(X, covariance):
+    model = DeepDPM(covariance=covariance, **QUICK).fit(X)
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert np.isfinite(model.covariances_).all()
+    if covariance == "full":
+        assert (np.linalg.eigvalsh(model.covariances_) > 0).all()
