@@ -15,6 +15,7 @@ LIGHT = {
     "acp": _FEW,
     "ccp": _FEW,
     "deepdpm": {"epoch_steps": 20, "n_epochs": 1, "patience": 1},
+    "dp-sampler": {"n_samples": 5, "n_burn": 10, "n_moves": 5},
     "ncp": {"n_samples": 20},
 }
 """Parameters that make a method quick; what is tested does not depend on them."""

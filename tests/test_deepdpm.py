@@ -225,9 +225,8 @@ def test_saved_model_answers_alike(tmp_path):
 def test_net_imitates_the_mixture_it_scores_by():
     X, _ = clouds(n=2000)
     model = DeepDPM(random_state=0).fit(X)
-    log_r = torch.log_softmax(
-        model.module_.mixture_log_prob(torch.from_numpy(model._scaled(X))), dim=1
-    )
+    x = torch.from_numpy(model._scaled(X).astype(np.float32))
+    log_r = torch.log_softmax(model.module_.mixture_log_prob(x), dim=1)
     assert (log_r.argmax(dim=1).numpy() == model.labels_).mean() > 0.99
 
 

@@ -10,6 +10,7 @@ from scipy.stats import invgamma, multivariate_normal, multivariate_t, norm
 
 from asterism.functional.niw import COVARIANCES, NormalWishart, gather_statistics
 from asterism.functional.splits import (
+    log_odds,
     log_split_ratio,
     merge_ratios,
     principal_cuts,
@@ -196,6 +197,7 @@ def test_search_finds_long_clusters_side_by_side_that_a_cut_along_the_axis_misse
     x[:300, 1] += 3
     keep = torch.ones(1, 600, dtype=torch.bool)
     p = NormalWishart(torch.zeros(2).double(), torch.ones(2).double())
-    odds = search_splits(x[None], keep, torch.tensor([600.0]).double(), p, 1.0)[0]
+    halves = search_splits(x[None], keep, torch.tensor([600.0]).double(), p, 1.0)
+    odds = log_odds(x[None], *halves)[0]
     agree = ((odds > 0) == (torch.arange(600) < 300)).float().mean()
     assert max(agree, 1 - agree) > 0.97

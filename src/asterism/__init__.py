@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from asterism.methods.dac import DAC
     from asterism.methods.ncp import NCP
     from asterism.methods.nonparametric.deepdpm import DeepDPM
+    from asterism.methods.nonparametric.dp_means import DPMeans
+    from asterism.methods.nonparametric.sampler import DPSampler
     from asterism.methods.recurrent import RecurrentMixture
     from asterism.methods.registry import get_method
     from asterism.methods.set_transformer import SetTransformerMixture
@@ -40,6 +42,8 @@ _PUBLIC = {
     "BayesianMixture": "asterism.methods.baselines.mixtures",
     "CCP": "asterism.methods.ccp",
     "DAC": "asterism.methods.dac",
+    "DPMeans": "asterism.methods.nonparametric.dp_means",
+    "DPSampler": "asterism.methods.nonparametric.sampler",
     "DeepDPM": "asterism.methods.nonparametric.deepdpm",
     "HDBSCAN": "asterism.methods.baselines.density",
     "NCP": "asterism.methods.ncp",

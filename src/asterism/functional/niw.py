@@ -24,6 +24,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -149,6 +150,27 @@ class NormalWishart:
         width = 1 if self.covariance == "diagonal" else self.dim
         variance = psi / (2 * self._shape + n * width + width + 2).unsqueeze(-1)
         return Gaussians(mean, variance.rsqrt().expand_as(mean))
+
+    def draw(self, stats: Statistics, chance: np.random.Generator) -> Gaussians:
+        """Means and covariances drawn from the posterior of each of K clusters."""
+        kappa, psi = self.kappa + stats.n, self._psi(stats)
+        center = (self.kappa * self.mean + stats.total) / kappa.unsqueeze(-1)
+        noise = torch.from_numpy(chance.standard_normal(center.shape)) / kappa.sqrt().unsqueeze(-1)
+        if self.covariance == "full":
+            # Bartlett: T lower triangular and TᵀT a standard Wishart matrix of ν degrees.
+            k, dim = center.shape
+            freedom = (self.nu + stats.n).unsqueeze(-1) - torch.arange(dim)
+            root = torch.from_numpy(np.tril(chance.standard_normal((k, dim, dim)), -1))
+            squares = 2 * torch.from_numpy(chance.standard_gamma(freedom.numpy() / 2))
+            root = root + torch.diag_embed(squares.sqrt())
+            whitener = root.mT.flip(-2, -1) @ _inverse_cholesky(psi)
+            offset = torch.linalg.solve_triangular(whitener, noise.unsqueeze(-1), upper=False)
+            return Gaussians(center + offset.squeeze(-1), whitener)
+        width = 1 if self.covariance == "diagonal" else self.dim
+        shape = (self._shape + stats.n * width / 2).unsqueeze(-1).expand_as(psi)
+        precision = torch.from_numpy(chance.standard_gamma(shape.numpy())) / (psi / 2)
+        whitener = precision.sqrt().expand_as(center)
+        return Gaussians(center + noise / whitener, whitener)
 
     @property
     def _shape(self) -> float:

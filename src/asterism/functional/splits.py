@@ -16,9 +16,17 @@ Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of cl
 import torch
 from torch import Tensor
 
-from asterism.functional.niw import NormalWishart, Statistics, gather_statistics
+from asterism.functional.niw import Gaussians, NormalWishart, Statistics, gather_statistics
 
-__all__ = ["halves_ratio", "log_split_ratio", "merge_ratios", "principal_cuts", "search_splits"]
+__all__ = [
+    "halves_ratio",
+    "log_odds",
+    "log_split_ratio",
+    "merge_ratios",
+    "principal_cuts",
+    "row_weights",
+    "search_splits",
+]
 
 
 def log_split_ratio(
@@ -90,8 +98,8 @@ def search_splits(
     *,
     n_axes: int = 3,
     n_iter: int = 10,
-) -> Tensor:
-    """Log-odds (B, N) of the best two Gaussians for each of B clusters.
+) -> tuple[Gaussians, Tensor]:
+    """The best two Gaussians for each of B clusters, and their log-weights (B, 2).
 
     Parameters
     ----------
@@ -106,18 +114,30 @@ def search_splits(
     """
     x = x.double()
     halves = principal_cuts(x, keep, n_axes)
-    share = (size / keep.sum(dim=1).clamp_min(1)).view(-1, 1, 1)
-    weight = keep.to(x.dtype).unsqueeze(-1) * share  # a row stands for several
+    weight = row_weights(keep, size)
     rows = x.expand(len(halves), *x.shape)
     r = torch.stack([halves, ~halves], dim=-1).to(x.dtype)  # (A, B, N, 2)
     for _ in range(n_iter):
         stats = gather_statistics(rows, r * weight, prior.covariance)
-        log_weights = (stats.n + 1).log()
-        joint = prior.mode(stats).log_prob(rows) + log_weights.unsqueeze(-2)
+        densities, log_weights = prior.mode(stats), (stats.n + 1).log()
+        joint = densities.log_prob(rows) + log_weights.unsqueeze(-2)
         r = torch.softmax(joint, dim=-1)
-    odds = joint[..., 0] - joint[..., 1]
-    best = halves_ratio(rows, odds > 0, weight, prior, alpha).argmax(dim=0)
-    return odds[best, torch.arange(len(size))]
+    ratios = halves_ratio(rows, joint[..., 0] > joint[..., 1], weight, prior, alpha)
+    best, b = ratios.argmax(dim=0), torch.arange(len(size))
+    found = Gaussians(densities.mean[best, b], densities.whitener[best, b])
+    return found, log_weights[best, b]
+
+
+def log_odds(x: Tensor, halves: Gaussians, log_weights: Tensor) -> Tensor:
+    """Log-odds (B, N) of the first of two Gaussians for rows (B, N, D)."""
+    joint = halves.log_prob(x.double()) + log_weights.unsqueeze(-2)
+    return joint[..., 0] - joint[..., 1]
+
+
+def row_weights(keep: Tensor, size: Tensor) -> Tensor:
+    """Weights (B, N, 1) by which the rows that are there count for ``size`` (B,) in all."""
+    share = size / keep.sum(dim=1).clamp_min(1)
+    return keep.double().unsqueeze(-1) * share.view(-1, 1, 1)
 
 
 def halves_ratio(

@@ -227,6 +227,25 @@ register(
 )
 register(
     Method(
+        "dp-sampler",
+        "asterism.methods.nonparametric.sampler:DPSampler",
+        "nonparametric",
+        "samples the posterior of a Dirichlet process mixture of Gaussians",
+        takes_k=False,
+        posterior=True,
+    )
+)
+register(
+    Method(
+        "dp-means",
+        "asterism.methods.nonparametric.dp_means:DPMeans",
+        "nonparametric",
+        "k-means with a price for each cluster",
+        takes_k=False,
+    )
+)
+register(
+    Method(
         "kmeans",
         f"{_BASELINES}.kmeans:AutoKMeans",
         "baseline",

@@ -14,6 +14,7 @@ Miller & Dunson, "Robust Bayesian inference via coarsening", JASA 2019.
 """
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,9 +26,9 @@ from tqdm import tqdm
 
 from asterism._validation import Interval, Real, StrOptions, at_least, check_rows, seeded
 from asterism.base import DeepClusterer
-from asterism.exceptions import DataError
-from asterism.functional.niw import COVARIANCES, NormalWishart
-from asterism.functional.scaling import fit_common_scaling, fit_scaling, unit_rows
+from asterism.functional.niw import NormalWishart
+from asterism.functional.scaling import fit_scaling
+from asterism.methods.nonparametric.conjugate import ConjugateMixin
 from asterism.methods.nonparametric.growth import Growth, Schedule
 from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
 
@@ -35,10 +36,9 @@ __all__ = ["DeepDPM"]
 
 _START_ROWS = 20_000
 _REFERENCE_SCALE = 0.005
-_FLAT = 1e-6  # of the mean variance: what a constant column is given
 
 
-class DeepDPM(DeepClusterer):
+class DeepDPM(ConjugateMixin, DeepClusterer):
     """Gaussian clusters of unknown number, assigned by a network that grows and shrinks with it.
 
     Parameters
@@ -140,16 +140,11 @@ class DeepDPM(DeepClusterer):
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepClusterer._parameter_constraints,
+        **ConjugateMixin._parameter_constraints,
         "init_n_clusters": [at_least(1)],
         "max_clusters": [at_least(1), None],
-        "prior_scale": [Interval(Real, 0, None, closed="neither")],
         "coarsening": [Interval(Real, 0, None, closed="neither"), None],
-        "covariance": [StrOptions(set(COVARIANCES))],
-        "concentration": [Interval(Real, 0, None, closed="neither")],
-        "mean_strength": [Interval(Real, 0, None, closed="neither")],
-        "degrees_of_freedom": [Interval(Real, 0, None, closed="neither"), None],
         "prior": [StrOptions({"data", "reference"})],
-        "scaling": [StrOptions({"none", "standard", "rows"})],
         "kl": [StrOptions(set(KL_DIRECTIONS))],
         "search": [StrOptions({"both", "nets", "em"})],
         "n_neighbors": [at_least(1), None],
@@ -224,8 +219,8 @@ class DeepDPM(DeepClusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         check_rows(len(X), self.init_n_clusters)
         self._fit_coordinates(X)
-        x = torch.from_numpy(self._scaled(X))
-        prior = self._make_prior(x)
+        scaled = self._scaled(X).astype(np.float32)
+        x, prior = torch.from_numpy(scaled), self._make_prior(scaled)
         self.architecture_ = {
             "dim": X.shape[1],
             "n_clusters": self.init_n_clusters,
@@ -244,13 +239,14 @@ class DeepDPM(DeepClusterer):
                 seed,
                 report=lambda move: _show(bar, move),
             )
-            growth.start(self._first_labels(x.numpy(), seed))
+            growth.start(self._first_labels(scaled, seed))
             settled = growth.run()
             ratios, scales = growth.best_splits(_scale_factors())
         self.history_, self.split_merge_history_ = growth.losses, growth.moves
         self.split_ratios_, self.split_scales_ = ratios, scales * self._relative_scale
         self.architecture_["n_clusters"] = self.module_.n_clusters
-        self._describe(growth)
+        self.weights_ = growth.log_weights.exp().numpy()
+        self.means_, self.covariances_ = self._describe(growth.densities)
         if not settled:
             warnings.warn(
                 f"clusters still split and merged after max_rounds={self.max_rounds}: raise it, or "
@@ -260,33 +256,16 @@ class DeepDPM(DeepClusterer):
             )
 
     def _fit_coordinates(self, X: np.ndarray) -> None:
-        if self.scaling == "rows" and self.prior == "reference":
+        if self.prior == "reference":  # whose scale is in the rows' own units
             self.offset_, self.factor_ = fit_scaling(X, "none")
-            return
-        rows = unit_rows(X) if self.scaling == "rows" else X
-        kind = "standard" if self.scaling == "standard" else "none"
-        self.offset_, self.factor_ = fit_common_scaling(rows, kind)
-
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        rows = unit_rows(X) if self.scaling == "rows" else X
-        return ((rows - self.offset_) * self.factor_).astype(np.float32)
-
-    def _make_prior(self, x: torch.Tensor) -> NormalWishart:
-        dim = x.shape[1]
-        if self.degrees_of_freedom is not None and self.degrees_of_freedom < dim:
-            raise DataError(
-                f"degrees_of_freedom={self.degrees_of_freedom} must be at least the {dim} columns: "
-                "leave it out for two more than them"
-            )
-        mean, variance = x.double().mean(dim=0), x.double().var(dim=0, correction=0)
-        if self.prior == "reference":
-            scale = torch.full((dim,), _REFERENCE_SCALE, dtype=torch.float64)
         else:
-            least = max(_FLAT * float(variance.mean()), 1e-12)
-            scale = self.prior_scale * variance.clamp_min(least)
-        return NormalWishart(
-            mean, scale, self.mean_strength, self.degrees_of_freedom, self.covariance
-        )
+            super()._fit_coordinates(X)
+
+    def _make_prior(self, x: np.ndarray) -> NormalWishart:
+        prior = super()._make_prior(x)
+        if self.prior == "reference":
+            return replace(prior, scale=torch.full_like(prior.scale, _REFERENCE_SCALE))
+        return prior
 
     @property
     def _relative_scale(self) -> float:
@@ -319,17 +298,6 @@ class DeepDPM(DeepClusterer):
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centres
             kmeans = KMeans(self.init_n_clusters, n_init=1, random_state=seed).fit(rows)
         return kmeans.predict(x)
-
-    def _describe(self, growth: Growth) -> None:
-        """Weights, means and covariances, in the user's units."""
-        self.weights_ = growth.log_weights.exp().numpy()
-        self.means_ = growth.densities.mean.numpy() / self.factor_ + self.offset_
-        whitener = growth.densities.whitener
-        if self.covariance == "full":
-            root = torch.linalg.inv(whitener).numpy() / self.factor_[:, None]
-            self.covariances_ = root @ root.swapaxes(1, 2)
-        else:
-            self.covariances_ = (whitener.reciprocal().numpy() / self.factor_) ** 2
 
     def _reorder(self, order: np.ndarray) -> None:
         super()._reorder(order)

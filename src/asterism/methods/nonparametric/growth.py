@@ -24,8 +24,10 @@ from torch.nn import functional as F
 from asterism.functional.niw import NormalWishart, Statistics, gather_statistics
 from asterism.functional.splits import (
     halves_ratio,
+    log_odds,
     log_split_ratio,
     merge_ratios,
+    row_weights,
     search_splits,
 )
 from asterism.nn.splitmerge import SplitMergeBatch, SplitMergeNet
@@ -284,13 +286,14 @@ class Growth:
                 parts = self.module.parts(padded.to(self.module.bias.device)).cpu()[which]
             found.append(parts[..., 0] - parts[..., 1])
         if self.schedule.search != "nets":
-            found.append(search_splits(members, keep, size, self.prior, self.alpha))
+            halves = search_splits(members, keep, size, self.prior, self.alpha)
+            found.append(log_odds(members, *halves))
         if len(found) == 1:
             return found[0]
         odds = torch.stack([part.double() for part in found])  # (2, B, M)
-        weight = keep.double().unsqueeze(-1) * (size / keep.sum(dim=1).clamp_min(1)).view(-1, 1, 1)
         rows = members.double().expand(2, *members.shape)
-        best = halves_ratio(rows, odds > 0, weight, self.prior, self.alpha).argmax(dim=0)
+        ratios = halves_ratio(rows, odds > 0, row_weights(keep, size), self.prior, self.alpha)
+        best = ratios.argmax(dim=0)
         return odds[best, torch.arange(len(best))]
 
     def _part(self, which: Tensor, directions: Tensor) -> Statistics:

@@ -1,0 +1,78 @@
+"""What methods share whose clusters are Gaussian under a conjugate prior tied to the data.
+
+    Ψ₀ = ``prior_scale`` · diag(variance of the columns),  m₀ their mean,  κ₀ = ``mean_strength``
+
+so that neither the units nor the place of the columns matter. ν₀ = ``degrees_of_freedom`` is D + 2
+unless given, which makes Ψ₀ the expected covariance of a cluster.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from asterism._validation import Interval, Real, StrOptions
+from asterism.exceptions import DataError
+from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart
+from asterism.functional.scaling import fit_common_scaling, unit_rows
+
+__all__ = ["ConjugateMixin"]
+
+_FLAT = 1e-6  # of the mean variance: what a constant column is given
+
+
+class ConjugateMixin:
+    """Coordinates, the prior in them, and clusters told in the user's units."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "prior_scale": [Interval(Real, 0, None, closed="neither")],
+        "covariance": [StrOptions(set(COVARIANCES))],
+        "concentration": [Interval(Real, 0, None, closed="neither")],
+        "mean_strength": [Interval(Real, 0, None, closed="neither")],
+        "degrees_of_freedom": [Interval(Real, 0, None, closed="neither"), None],
+        "scaling": [StrOptions({"none", "standard", "rows"})],
+    }
+
+    prior_scale: float
+    covariance: str
+    concentration: float
+    mean_strength: float
+    degrees_of_freedom: float | None
+    scaling: str
+    offset_: np.ndarray
+    factor_: np.ndarray
+
+    def _fit_coordinates(self, X: np.ndarray) -> None:
+        rows = unit_rows(X) if self.scaling == "rows" else X
+        kind = "standard" if self.scaling == "standard" else "none"
+        self.offset_, self.factor_ = fit_common_scaling(rows, kind)
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        rows = unit_rows(X) if self.scaling == "rows" else X
+        return (rows - self.offset_) * self.factor_
+
+    def _make_prior(self, x: np.ndarray) -> NormalWishart:
+        """The prior for scaled rows (N, D)."""
+        dim = x.shape[1]
+        if self.degrees_of_freedom is not None and self.degrees_of_freedom < dim:
+            raise DataError(
+                f"degrees_of_freedom={self.degrees_of_freedom} must be at least the {dim} columns: "
+                "leave it out for two more than them"
+            )
+        variance = x.var(axis=0, dtype=np.float64)
+        least = max(_FLAT * float(variance.mean()), 1e-12)
+        return NormalWishart(
+            torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
+            torch.from_numpy(self.prior_scale * np.maximum(variance, least)),
+            self.mean_strength,
+            self.degrees_of_freedom,
+            self.covariance,
+        )
+
+    def _describe(self, densities: Gaussians) -> tuple[np.ndarray, np.ndarray]:
+        """Means and covariances in the user's units."""
+        means = densities.mean.numpy() / self.factor_ + self.offset_
+        if self.covariance == "full":
+            root = torch.linalg.inv(densities.whitener).numpy() / self.factor_[:, None]
+            return means, root @ root.swapaxes(1, 2)
+        return means, (densities.whitener.reciprocal().numpy() / self.factor_) ** 2

@@ -1,0 +1,119 @@
+"""The sampler against exact enumeration, and k-means with a price."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from asterism import DPMeans, DPSampler
+from asterism.functional.comparisons import by_appearance
+from asterism.functional.niw import COVARIANCES, NormalWishart, gather_statistics
+from asterism.methods.nonparametric.chain import Chain
+
+ALPHA = 0.7
+
+
+def prior(covariance="full"):
+    center, scale = torch.ones(1).double(), torch.full((1,), 0.3).double()
+    return NormalWishart(center, scale, kappa=0.2, covariance=covariance)
+
+
+def every_partition(n):
+    """All partitions of n rows, clusters numbered by first appearance."""
+    grown = [()]
+    for _ in range(n):
+        grown = [(*c, k) for c in grown for k in range(max(c, default=-1) + 2)]
+    return grown
+
+
+def exact_posterior(x, p):
+    scores = {}
+    for partition in every_partition(len(x)):
+        member = torch.nn.functional.one_hot(torch.tensor(partition)).double()
+        stats = gather_statistics(x, member, p.covariance)
+        log_p = torch.lgamma(stats.n) + p.log_evidence(stats)
+        scores[partition] = float(log_p.sum() + len(stats.n) * np.log(ALPHA))
+    values = np.exp(np.array(list(scores.values())) - max(scores.values()))
+    return dict(zip(scores, values / values.sum(), strict=True))
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_chain_visits_partitions_as_often_as_their_posterior_says(covariance):
+    x = torch.tensor([[0.0], [0.3], [2.0], [2.2], [5.0]]).double()
+    p = prior(covariance)
+    exact = exact_posterior(x, p)
+    chain = Chain(x, p, ALPHA, torch.zeros(5).long(), np.random.default_rng(0))
+    visits = []
+    for _ in range(2500):
+        chain.sweep()
+        chain.move()
+        chain.move()
+        visits.append(chain.labels.numpy())
+    seen = dict.fromkeys(exact, 0.0)
+    for partition in by_appearance(np.stack(visits)):
+        seen[tuple(partition.tolist())] += 1 / len(visits)
+    distance = sum(abs(seen[c] - exact[c]) for c in exact) / 2
+    # A chain of independent draws of this length would have 0.03.
+    assert distance < 0.08
+    wrong = 0.5 * sum(abs(1 / len(exact) - probability) for probability in exact.values())
+    assert wrong > 0.4
+
+
+def test_posterior_tells_probabilities_up_to_a_constant():
+    x = torch.tensor([[0.0], [0.3], [2.0], [5.0]]).double()
+    exact = exact_posterior(x, prior())
+    scores = {
+        c: Chain(x, prior(), ALPHA, torch.tensor(c), np.random.default_rng(0)).log_posterior
+        for c in exact
+    }
+    constants = [np.log(exact[c]) - scores[c] for c in exact]
+    np.testing.assert_allclose(constants, constants[0])
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_parameters_are_drawn_about_their_posterior_mean(covariance):
+    chance = np.random.default_rng(0)
+    x = torch.from_numpy(chance.normal(size=(500, 2)) * [1.0, 1.0] + 3)
+    center = torch.zeros(2).double()
+    p = NormalWishart(center, torch.ones(2).double(), covariance=covariance)
+    member = torch.ones(500, 400).double()  # 400 draws of one cluster
+    drawn = p.draw(gather_statistics(x, member, covariance), chance)
+    assert drawn.mean.mean(dim=0).tolist() == pytest.approx([3, 3], abs=0.15)
+    whitener = drawn.whitener if covariance == "full" else torch.diag_embed(drawn.whitener)
+    precision = (whitener.mT @ whitener).mean(dim=0)
+    expected = np.linalg.inv(np.cov(x.T.numpy()))
+    if covariance != "full":
+        expected = np.diag(1 / x.var(dim=0).numpy())
+    np.testing.assert_allclose(precision, expected, atol=0.15)
+    assert drawn.mean.std(dim=0).tolist() == pytest.approx([500**-0.5] * 2, rel=0.2)
+
+
+def test_sampler_finds_clusters_from_one_and_from_too_many():
+    X, y = make_blobs(300, 3, centers=5, cluster_std=0.5, random_state=1)
+    for start in (1, 20):
+        model = DPSampler(10, n_burn=60, init_n_clusters=start, random_state=0).fit(X)
+        assert model.k_posterior_.argmax() == 5
+        assert adjusted_rand_score(y, model.labels_) > 0.99
+        assert set(model.acceptance_) == {"split", "merge"}
+
+
+def test_sampler_scores_in_the_users_units():
+    X, _ = make_blobs(200, 2, centers=3, cluster_std=0.5, random_state=1)
+    one, other = (DPSampler(5, n_burn=20, random_state=0).fit(part) for part in (X, 10 * X))
+    assert one.score(X) == pytest.approx(other.score(10 * X) + 2 * np.log(10), abs=1e-6)
+
+
+def test_price_of_a_cluster_sets_their_number():
+    X, y = make_blobs(300, 2, centers=5, cluster_std=0.4, random_state=3)
+    found = [DPMeans(penalty).fit(X).n_clusters_ for penalty in (0.01, 0.2, 20.0)]
+    assert found[0] > found[1] > found[2] == 1
+    assert adjusted_rand_score(y, DPMeans(0.2).fit(X).labels_) > 0.95
+    assert DPMeans(0.01, max_clusters=3).fit(X).n_clusters_ <= 3
+
+
+def test_price_depends_on_no_order_of_the_rows():
+    X, _ = make_blobs(200, 2, centers=4, random_state=0)
+    order = np.random.default_rng(0).permutation(200)
+    one, other = DPMeans().fit(X).labels_, DPMeans().fit(X[order]).labels_
+    assert adjusted_rand_score(one[order], other) == 1
