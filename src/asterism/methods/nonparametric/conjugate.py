@@ -1,9 +1,12 @@
 """What methods share whose clusters are Gaussian under a conjugate prior tied to the data.
 
-    Ψ₀ = ``prior_scale`` · diag(variance of the columns),  m₀ their mean,  κ₀ = ``mean_strength``
+    Ψ₀ = ``prior_scale`` · diag(variance of the columns),   m₀ their mean
+    κ₀ = ``mean_strength``, by default ``prior_scale``: means are spread as the rows are
+    ν₀ = ``degrees_of_freedom``, by default D + 2: Ψ₀ is the expected covariance of a cluster
 
-so that neither the units nor the place of the columns matter. ν₀ = ``degrees_of_freedom`` is D + 2
-unless given, which makes Ψ₀ the expected covariance of a cluster.
+so that neither the units nor the place of the columns matter. Covariances are full up to
+``MOST_FULL`` columns and isotropic beyond, unless asked otherwise: a full one of 128 columns has
+8256 entries, more than a cluster of a few hundred rows can tell.
 """
 
 from typing import Any, ClassVar
@@ -16,7 +19,9 @@ from asterism.exceptions import DataError
 from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart
 from asterism.functional.scaling import fit_common_scaling, unit_rows
 
-__all__ = ["ConjugateMixin"]
+__all__ = ["MOST_FULL", "ConjugateMixin"]
+
+MOST_FULL = 20
 
 _FLAT = 1e-6  # of the mean variance: what a constant column is given
 
@@ -26,9 +31,9 @@ class ConjugateMixin:
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prior_scale": [Interval(Real, 0, None, closed="neither")],
-        "covariance": [StrOptions(set(COVARIANCES))],
+        "covariance": [StrOptions({"auto", *COVARIANCES})],
         "concentration": [Interval(Real, 0, None, closed="neither")],
-        "mean_strength": [Interval(Real, 0, None, closed="neither")],
+        "mean_strength": [Interval(Real, 0, None, closed="neither"), None],
         "degrees_of_freedom": [Interval(Real, 0, None, closed="neither"), None],
         "scaling": [StrOptions({"none", "standard", "rows"})],
     }
@@ -36,7 +41,7 @@ class ConjugateMixin:
     prior_scale: float
     covariance: str
     concentration: float
-    mean_strength: float
+    mean_strength: float | None
     degrees_of_freedom: float | None
     scaling: str
     offset_: np.ndarray
@@ -64,15 +69,20 @@ class ConjugateMixin:
         return NormalWishart(
             torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
             torch.from_numpy(self.prior_scale * np.maximum(variance, least)),
-            self.mean_strength,
+            self.prior_scale if self.mean_strength is None else self.mean_strength,
             self.degrees_of_freedom,
-            self.covariance,
+            self._covariance_kind(dim),
         )
+
+    def _covariance_kind(self, dim: int) -> str:
+        if self.covariance != "auto":
+            return self.covariance
+        return "full" if dim <= MOST_FULL else "isotropic"
 
     def _describe(self, densities: Gaussians) -> tuple[np.ndarray, np.ndarray]:
         """Means and covariances in the user's units."""
         means = densities.mean.numpy() / self.factor_ + self.offset_
-        if self.covariance == "full":
+        if densities.whitener.dim() == 3:
             root = torch.linalg.inv(densities.whitener).numpy() / self.factor_[:, None]
             return means, root @ root.swapaxes(1, 2)
         return means, (densities.whitener.reciprocal().numpy() / self.factor_) ** 2

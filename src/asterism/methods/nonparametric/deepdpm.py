@@ -35,6 +35,7 @@ from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
 __all__ = ["DeepDPM"]
 
 _START_ROWS = 20_000
+_MOST_STARTS, _ROWS_A_START = 50, 50
 _REFERENCE_SCALE = 0.005
 
 
@@ -43,23 +44,26 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
 
     Parameters
     ----------
-    init_n_clusters : int, default=1
-        Clusters to begin with, by k-means. What is found hardly depends on it.
+    init_n_clusters : int or "auto", default="auto"
+        Clusters to begin with, by k-means; "auto" is one for every fifty rows and at most fifty.
+        Beginning with one works where a cut in two pays at every step, which it does not among many
+        clusters that form one cloud.
     max_clusters : int or None, default=None
         Never split beyond this number.
     prior_scale : float, default=0.05
         Expected variance within a cluster as a part of that of all rows, column by column: the
         knob for K. Smaller finds more clusters, see ``split_scales_``.
-    coarsening : float or None, default=10000
+    coarsening : float or None, default=5000
         Rows beyond which more of them no longer count as more evidence; None is the plain model,
         which cuts clusters that are not Gaussian into more pieces the more rows there are.
-    covariance : {"full", "diagonal", "isotropic"}, default="full"
-        Of a cluster. Full ones cost the square of the columns: reduce wide data first, or take
-        diagonal ones beyond about 50 columns.
+    covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
+        Of a cluster; "auto" is full up to 20 columns and isotropic beyond. Full ones need a few
+        hundred rows a cluster in ten columns.
     concentration : float, default=10.0
         Mass α of the process. A hundred times more moves the threshold by five nats only.
-    mean_strength : float, default=1e-4
-        κ₀, the rows that the prior of a mean is worth.
+    mean_strength : float or None, default=None
+        κ₀, the rows that the prior of a mean is worth: 1e-4 for the authors. None is
+        ``prior_scale``, so that means are expected as far apart as rows are.
     degrees_of_freedom : float or None, default=None
         ν₀ of the prior, at least the number of columns; None is two more than that.
     prior : {"data", "reference"}, default="data"
@@ -141,7 +145,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepClusterer._parameter_constraints,
         **ConjugateMixin._parameter_constraints,
-        "init_n_clusters": [at_least(1)],
+        "init_n_clusters": [at_least(1), StrOptions({"auto"})],
         "max_clusters": [at_least(1), None],
         "coarsening": [Interval(Real, 0, None, closed="neither"), None],
         "prior": [StrOptions({"data", "reference"})],
@@ -161,14 +165,14 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
 
     def __init__(
         self,
-        init_n_clusters: int = 1,
+        init_n_clusters: int | str = "auto",
         *,
         max_clusters: int | None = None,
         prior_scale: float = 0.05,
-        coarsening: float | None = 10_000,
-        covariance: str = "full",
+        coarsening: float | None = 5000,
+        covariance: str = "auto",
         concentration: float = 10.0,
-        mean_strength: float = 1e-4,
+        mean_strength: float | None = None,
         degrees_of_freedom: float | None = None,
         prior: str = "data",
         scaling: str = "none",
@@ -217,15 +221,15 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     # --- fit ----------------------------------------------------------------------------------
 
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
-        check_rows(len(X), self.init_n_clusters)
+        n_clusters = self._first_count(len(X))
         self._fit_coordinates(X)
         scaled = self._scaled(X).astype(np.float32)
         x, prior = torch.from_numpy(scaled), self._make_prior(scaled)
         self.architecture_ = {
             "dim": X.shape[1],
-            "n_clusters": self.init_n_clusters,
+            "n_clusters": n_clusters,
             "width": self.hidden_dim,
-            "covariance": self.covariance,
+            "covariance": prior.covariance,
             "kl": self.kl,
         }
         with seeded(seed), tqdm(desc="rounds", disable=not self.verbose) as bar:
@@ -239,7 +243,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
                 seed,
                 report=lambda move: _show(bar, move),
             )
-            growth.start(self._first_labels(scaled, seed))
+            growth.start(self._first_labels(scaled, n_clusters, seed))
             settled = growth.run()
             ratios, scales = growth.best_splits(_scale_factors())
         self.history_, self.split_merge_history_ = growth.losses, growth.moves
@@ -288,15 +292,22 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             coarsening=self.coarsening,
         )
 
-    def _first_labels(self, x: np.ndarray, seed: int) -> np.ndarray:
-        if self.init_n_clusters == 1:
+    def _first_count(self, n_rows: int) -> int:
+        if isinstance(self.init_n_clusters, str):
+            most = _MOST_STARTS if self.max_clusters is None else self.max_clusters
+            return max(1, min(_MOST_STARTS, most, n_rows // _ROWS_A_START))
+        check_rows(n_rows, self.init_n_clusters)
+        return self.init_n_clusters
+
+    def _first_labels(self, x: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+        if n_clusters == 1:
             return np.zeros(len(x), dtype=np.int64)
         rows = x
         if len(x) > _START_ROWS:
             rows = x[np.random.RandomState(seed).choice(len(x), _START_ROWS, replace=False)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centres
-            kmeans = KMeans(self.init_n_clusters, n_init=1, random_state=seed).fit(rows)
+            kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)
         return kmeans.predict(x)
 
     def _reorder(self, order: np.ndarray) -> None:

@@ -7,7 +7,7 @@
     merge    pairs of log H < 0, best first, each cluster once
     end      after ``patience`` split rounds and merge rounds without a move, always on merges
 
-What is moved is told to the net at once, and the mixture then waits an epoch for it to follow. A
+What is moved is told to the net at once, and the mixture then waits until it has followed. A
 cluster that came of a merge was split in vain: it is not tried in the next round, and after the
 second time never again. Rows are gone through in chunks; memory is linear in them.
 """
@@ -39,6 +39,7 @@ __all__ = ["Growth", "Schedule"]
 _CHUNK = 1 << 14
 _ROWS = 1 << 16  # of an M-step, a new sample each time; moves look at all
 _SAMPLE = 1024  # rows of a cluster through which its halves are searched
+_MOST_EPOCHS, _LEVEL = 20, 0.9
 _MEMBERS = 64  # rows of a cluster that its own net sees in a step
 
 
@@ -88,7 +89,7 @@ class Growth:
         self.strikes = torch.zeros(self.module.n_clusters, dtype=torch.int64)
         self.barred = torch.zeros(self.module.n_clusters, dtype=torch.bool)
         self._take(self._hard_statistics())
-        self._epoch(adapt=False)
+        self._follow()
 
     def run(self) -> bool:
         """Alternate until nothing moves any more; whether that came about."""
@@ -101,7 +102,7 @@ class Growth:
             moved = self._split(number) if number % 2 == 0 else self._merge(number)
             quiet = 0 if moved else quiet + 1
             if moved:
-                self._epoch(adapt=False)
+                self._follow()
             if quiet >= 2 * plan.patience and number % 2:
                 break
         settled = quiet >= 2 * plan.patience
@@ -128,6 +129,15 @@ class Growth:
         return self._split_ratios(stats, self.prior).numpy(), scales.numpy()
 
     # --- epochs -------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Let the net learn a mixture that has changed at once, until it hardly learns more."""
+        before = np.inf
+        for _ in range(_MOST_EPOCHS):
+            self._epoch(adapt=False)
+            if not self.losses or self.losses[-1]["loss"] > _LEVEL * before:
+                break
+            before = self.losses[-1]["loss"]
 
     def _epoch(self, adapt: bool = True) -> None:
         """Let the net follow the mixture and, where asked, the mixture the net."""

@@ -40,12 +40,12 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
         Clusters to begin with, by k-means.
     prior_scale : float, default=0.05
         Expected variance within a cluster as a part of that of all rows, column by column.
-    covariance : {"full", "diagonal", "isotropic"}, default="full"
-        Of a cluster.
+    covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
+        Of a cluster; "auto" is full up to 20 columns and isotropic beyond.
     concentration : float, default=10.0
         Mass α of the process.
-    mean_strength : float, default=1e-4
-        κ₀, the rows that the prior of a mean is worth.
+    mean_strength : float or None, default=None
+        κ₀, the rows that the prior of a mean is worth; None is ``prior_scale``.
     degrees_of_freedom : float or None, default=None
         ν₀ of the prior, at least the number of columns; None is two more than that.
     scaling : {"none", "standard", "rows"}, default="none"
@@ -107,9 +107,9 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
         n_moves: int = 10,
         init_n_clusters: int = 1,
         prior_scale: float = 0.05,
-        covariance: str = "full",
+        covariance: str = "auto",
         concentration: float = 10.0,
-        mean_strength: float = 1e-4,
+        mean_strength: float | None = None,
         degrees_of_freedom: float | None = None,
         scaling: str = "none",
         random_state: Any = None,
