@@ -11,19 +11,19 @@ by benchmark, batch and name; those of a network also by its weights and its cod
     CPU s       of the process, one thread, a data set's share of its batch
 """
 
+import ast
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
-from inspect import getfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import Row, cached_rows
 
-import asterism
 from asterism import ACP, CCP, DAC, NCP, RecurrentMixture
 from asterism.functional.oracles import oracle_labels, oracle_log_likelihood
 from asterism.functional.sets import SetBatch
@@ -96,13 +96,25 @@ def short_name(weights: str) -> str:
 def network_facts(weights: str) -> Row:
     """What tells two networks apart: checksums of the weights and of the code that reads them."""
     card = read_card(find_weights(weights))
-    package = Path(asterism.__file__).parent
-    folders = [package / name for name in ("base", "functional", "nn", "priors")]
-    files = [path for folder in folders for path in sorted(folder.glob("*.py"))]
-    files.append(package / "pipeline" / "evaluation.py")
-    files.append(Path(getfile(NETWORKS[card["method"]])))
+    start = [NETWORKS[card["method"]].__module__, "asterism.pipeline.evaluation"]
+    files = sorted(sources([*start, "asterism.priors.benchmarks"]))
     code = sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     return {"weights": card["sha256"][:12], "code": code[:12]}
+
+
+def sources(modules: Sequence[str]) -> set[Path]:
+    """Files of these modules of ours and of all that they import, and so on."""
+    found: set[Path] = set()
+    waiting = list(modules)
+    while waiting:
+        spec = find_spec(waiting.pop())
+        if spec is None or spec.origin is None or Path(spec.origin) in found:
+            continue
+        found.add(Path(spec.origin))
+        for node in ast.walk(ast.parse(Path(spec.origin).read_bytes())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("asterism."):
+                waiting.append(str(node.module))
+    return found
 
 
 # --- scores -------------------------------------------------------------------------------------

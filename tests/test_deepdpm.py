@@ -15,6 +15,7 @@ from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
 from asterism.methods.nonparametric.growth import Growth, Schedule
 from asterism.nn.splitmerge import SplitMergeBatch, SplitMergeNet
+from asterism.plotting import plot_split_merge
 
 QUICK = {"epoch_steps": 20, "n_epochs": 1, "patience": 1, "random_state": 0}
 
@@ -257,3 +258,27 @@ def test_degenerate_rows(X, covariance):
     assert np.isfinite(model.covariances_).all()
     if covariance == "full":
         assert (np.linalg.eigvalsh(model.covariances_) > 0).all()
+
+
+# --- the picture ------------------------------------------------------------------------------
+
+
+def test_moves_are_drawn_round_by_round():
+    model = DeepDPM(1, **QUICK).fit(clouds()[0])
+    counts, ratios = plot_split_merge(model, n_true=6)
+    moved = sum(move["n_after"] != move["n_before"] for move in model.split_merge_history_)
+    filled = [part for part in counts.collections if part.get_label() in ("splits", "merges")]
+    assert sum(len(part.get_offsets()) for part in filled) == moved
+    assert sum(len(part.get_offsets()) for part in counts.collections) == len(
+        model.split_merge_history_
+    )
+    assert ratios.get_yscale() == "symlog"
+
+
+@pytest.mark.parametrize(
+    ("history", "told"),
+    [([], "empty"), ([{"move": "split"}], "lacks n_before"), ([{"move": "jump"}], "lacks")],
+)
+def test_a_history_that_is_none_is_refused(history, told):
+    with pytest.raises(DataError, match=told):
+        plot_split_merge(history)

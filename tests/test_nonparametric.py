@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.cluster import DBSCAN
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from asterism import DPMeans, DPSampler
+from asterism import AutoKMeans, DPMeans, DPSampler
+from asterism.exceptions import DataError
 from asterism.functional.comparisons import by_appearance
 from asterism.functional.niw import COVARIANCES, NormalWishart, gather_statistics
 from asterism.methods.nonparametric.chain import Chain
+from asterism.metrics import stability
 
 ALPHA = 0.7
 
@@ -117,3 +120,21 @@ def test_price_depends_on_no_order_of_the_rows():
     order = np.random.default_rng(0).permutation(200)
     one, other = DPMeans().fit(X).labels_, DPMeans().fit(X[order]).labels_
     assert adjusted_rand_score(one[order], other) == 1
+
+
+def test_stability_counts_clusters_and_compares_fits():
+    X, _ = make_blobs(120, 2, centers=3, cluster_std=0.3, random_state=0)
+    found = stability(AutoKMeans(3, n_init=1), X, n_fits=3)
+    assert found.counts == {3: 1.0}
+    assert found.labels.shape == (3, 120)
+    assert 0 < found.agreement <= 1
+    wavering = stability(AutoKMeans(9, n_init=1), X, n_fits=3)
+    assert wavering.agreement < found.agreement
+
+
+def test_stability_refuses_what_it_cannot_compare():
+    X = np.zeros((4, 1))
+    with pytest.raises(DataError, match="at least two"):
+        stability(DPMeans(), X, n_fits=1)
+    with pytest.raises(DataError, match="no random_state"):
+        stability(DBSCAN(), X)

@@ -1,4 +1,4 @@
-"""Scores of a clustering, of a mixture, of an embedding and of pair probabilities."""
+"""Scores of a clustering, a mixture, an embedding and pair probabilities; stability over seeds."""
 
 from asterism.metrics.accuracy import (
     clustering_accuracy,
@@ -16,10 +16,12 @@ from asterism.metrics.scores import (
     clustering_scores,
     normalized_mutual_information,
 )
+from asterism.metrics.stability import Stability, stability
 
 __all__ = [
     "ClusteringScores",
     "PairCalibration",
+    "Stability",
     "adjusted_rand_index",
     "best_over_references",
     "cluster_count_error",
@@ -32,4 +34,5 @@ __all__ = [
     "oracle_log_likelihood",
     "pair_calibration",
     "representative_accuracy",
+    "stability",
 ]

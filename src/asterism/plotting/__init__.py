@@ -2,13 +2,14 @@
 
 Every function takes plain arrays and returns the matplotlib ``Axes`` it drew on, those of small
 multiples an array of them. Nothing here knows of estimators, save that one may be passed in place
-of what it holds: a ``similarity_``, ``partitions_`` or a ``filtering_path_``. matplotlib
+of what it holds: ``similarity_``, ``partitions_`` or ``split_merge_history_``. matplotlib
 (``pip install 'asterism[plot]'``) is imported on the first call.
 """
 
 from asterism.plotting.certainty import plot_reliability, plot_similarity
 from asterism.plotting.diagnostics import plot_confusion, plot_k_posterior
 from asterism.plotting.filtering import plot_filtering
+from asterism.plotting.moves import plot_split_merge
 from asterism.plotting.posterior import (
     plot_coassignment,
     plot_confidence,
@@ -44,6 +45,7 @@ __all__ = [
     "plot_posterior_samples",
     "plot_reliability",
     "plot_similarity",
+    "plot_split_merge",
     "prototypes",
     "similarity_shown",
     "summarise_clusters",

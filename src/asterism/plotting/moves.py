@@ -1,0 +1,129 @@
+"""How the number of clusters came about, split by split and merge by merge.
+
+A history is a list of records, one a round, ``split_merge_history_`` of an estimator:
+
+    ``move``             "split" or "merge"
+    ``n_before``         clusters before the round
+    ``n_after``          and after it
+    ``accepted``         moves taken
+    ``best_log_ratio``   of the best one tried, if any
+
+Upper panel: K after every round; a filled mark where clusters moved, a hollow one where none did.
+Lower panel: the best log-ratio tried, on a scale that is linear about zero; above zero it pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asterism.exceptions import DataError
+from asterism.plotting.style import cluster_color, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+__all__ = ["plot_split_merge"]
+
+_MOVES = {"split": ("^", 0), "merge": ("v", 1)}
+_NEEDED = ("move", "n_before", "n_after", "accepted")
+
+
+def plot_split_merge(
+    history: Sequence[Mapping[str, Any]] | Any,
+    *,
+    n_true: int | None = None,
+    figure: Figure | SubFigure | None = None,
+) -> np.ndarray:
+    """Draw the rounds of splits and merges of a fit.
+
+    Parameters
+    ----------
+    history : sequence of mappings, or an estimator
+        One record a round, or what holds them as ``split_merge_history_``.
+    n_true : int, optional
+        Number of clusters to mark, where it is known.
+    figure : matplotlib.figure.Figure, optional
+        Figure to draw on; by default a new one.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        The two panels: ``axes[0].figure.savefig("moves.png")``.
+
+    Examples
+    --------
+    >>> from asterism.plotting import plot_split_merge
+    >>> history = [
+    ...     {"move": "split", "n_before": 1, "n_after": 2, "accepted": 1, "best_log_ratio": 40.0},
+    ...     {"move": "merge", "n_before": 2, "n_after": 2, "accepted": 0, "best_log_ratio": -9.0},
+    ... ]
+    >>> axes = plot_split_merge(history)
+    >>> [ax.get_ylabel() for ax in axes]
+    ['clusters', 'best log-ratio']
+    """
+    records = list(getattr(history, "split_merge_history_", history))
+    if not records:
+        raise DataError("history is empty: fit with max_rounds of at least 1 to see moves.")
+    for number, record in enumerate(records):
+        lacking = [name for name in _NEEDED if name not in record]
+        if lacking or record["move"] not in _MOVES:
+            wrong = f"lacks {', '.join(lacking)}" if lacking else f"has move={record['move']!r}"
+            raise DataError(f"record {number} {wrong}: give split_merge_history_ of a fit.")
+    if figure is None:
+        figure = new_axes(figsize=(7.4, 4.6)).figure
+        figure.clear()
+    axes = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+    _draw_counts(axes[0], records, n_true)
+    _draw_ratios(axes[1], records)
+    return axes
+
+
+def _draw_counts(ax: Axes, records: list[Mapping[str, Any]], n_true: int | None) -> None:
+    counts = [records[0]["n_before"], *(record["n_after"] for record in records)]
+    ax.step(range(len(counts)), counts, where="post", color="0.75", linewidth=1.2, zorder=1)
+    if n_true is not None:
+        ax.axhline(n_true, color="0.4", linewidth=0.8, linestyle=":", label="true number")
+    for move, (marker, color) in _MOVES.items():
+        for moved in (True, False):
+            at = [
+                i
+                for i, record in enumerate(records, start=1)
+                if record["move"] == move and (record["n_after"] != record["n_before"]) == moved
+            ]
+            hue = cluster_color(color)
+            ax.scatter(
+                at,
+                [counts[i] for i in at],
+                marker=marker,
+                s=34,
+                facecolors=hue if moved else "white",
+                edgecolors=hue,
+                linewidths=1.0,
+                zorder=2,
+                label=f"{move}s" if moved else f"no {move}",
+            )
+    ax.set_ylabel("clusters")
+    ax.legend(frameon=False, fontsize="small", ncols=3, loc="best")
+    ax.grid(axis="y", alpha=0.25, linewidth=0.6)
+
+
+def _draw_ratios(ax: Axes, records: list[Mapping[str, Any]]) -> None:
+    ax.axhline(0, color="0.4", linewidth=0.8)
+    for move, (marker, color) in _MOVES.items():
+        told = [
+            (i, float(record["best_log_ratio"]))
+            for i, record in enumerate(records, start=1)
+            if record["move"] == move and record.get("best_log_ratio") is not None
+        ]
+        at, values = [i for i, _ in told], [value for _, value in told]
+        ax.scatter(at, values, marker=marker, s=24, color=cluster_color(color))
+    ax.set_yscale("symlog", linthresh=10)
+    ax.set_ylabel("best log-ratio")
+    ax.set_xlabel("round")
+    ax.grid(axis="y", alpha=0.25, linewidth=0.6)
