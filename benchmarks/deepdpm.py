@@ -136,7 +136,7 @@ def spread(values: list[float], digits: int) -> str:
 
 
 def overall(rows: Sequence[Row]) -> list[Row]:
-    """Over all data sets: mean NMI and mean error of K, of methods that ran on all of them."""
+    """Over all data sets: mean NMI and error of K."""
     table = []
     names = list(dict.fromkeys(row["data"] for row in rows))
     for method in dict.fromkeys(row["method"] for row in rows):

@@ -174,15 +174,21 @@ def test_one_gaussian_is_one_cluster():
 
 
 def test_more_rows_do_not_mean_more_clusters_unless_asked():
-    """A ring and a bar, far from Gaussian: the plain model cuts them up as rows are added."""
+    """A ring, far from Gaussian: the plain model cuts it up further as rows are added."""
     chance = np.random.default_rng(0)
     angle = chance.uniform(0, 2 * np.pi, 12_000)
     ring = np.column_stack([np.cos(angle), np.sin(angle)]) * 3 + chance.normal(0, 0.4, (12_000, 2))
-    found = {
-        coarsening: DeepDPM(coarsening=coarsening, **QUICK).fit(ring).n_clusters_
-        for coarsening in (None, 100)
-    }
-    assert found[100] < found[None]
+
+    def found(coarsening, n):
+        return DeepDPM(1, coarsening=coarsening, **QUICK).fit(ring[:n]).n_clusters_
+
+    assert found(None, 12_000) > found(None, 100)
+    assert found(100, 12_000) <= found(None, 100)
+
+
+def test_almost_no_evidence_splits_nothing():
+    X, _ = clouds(300)
+    assert DeepDPM(1, coarsening=0.01, **QUICK).fit(X).n_clusters_ == 1
 
 
 def test_mixture_is_told_in_the_users_units_and_scores_them():
@@ -194,23 +200,123 @@ def test_mixture_is_told_in_the_users_units_and_scores_them():
         np.testing.assert_allclose(model.means_[k], own.mean(axis=0), rtol=0.05, atol=0.1)
         np.testing.assert_allclose(np.diag(model.covariances_[k]), own.var(axis=0), rtol=0.6)
     assert model.weights_.sum() == pytest.approx(1, abs=1e-6)
-    assert model.score(X) - model.score(X / 100) == pytest.approx(0, abs=50)
     again = DeepDPM(scaling="standard", **QUICK).fit(X / 10)
     assert again.score(X / 10) == pytest.approx(model.score(X) + 2 * np.log(10), abs=0.05)
 
 
-def test_split_scales_say_where_the_next_cluster_would_come_from():
+@pytest.mark.parametrize("mean_strength", [None, 0.01])
+def test_split_scales_say_where_the_next_cluster_would_come_from(mean_strength):
     X, _ = clouds(n=60, centers=3)
-    model = DeepDPM(prior_scale=1000.0, **QUICK).fit(X)
+    settings = {"init_n_clusters": 1, "mean_strength": mean_strength, **QUICK}
+    model = DeepDPM(prior_scale=3000.0, **settings).fit(X)
     assert model.n_clusters_ == 1
     assert model.split_ratios_[0] < 0
-    finer = DeepDPM(prior_scale=0.9 * model.split_scales_[0], **QUICK).fit(X)
-    assert finer.n_clusters_ > 1
+    finer, coarser = (
+        DeepDPM(prior_scale=factor * model.split_scales_[0], **settings).fit(X).n_clusters_
+        for factor in (0.9, 2.0)
+    )
+    assert finer > 1
+    assert coarser == 1
 
 
-def test_max_clusters_is_kept():
+def test_max_clusters_takes_the_splits_that_pay_most():
+    chance = np.random.default_rng(0)
+    cloud = chance.normal([40, 0], size=(300, 2))
+    group, _ = make_blobs(300, centers=[[0, 0], [0, 9]], cluster_std=0.5, random_state=0)
+    for X in (np.concatenate([cloud, group]), np.concatenate([group, cloud])):
+        model = DeepDPM(2, max_clusters=3, **QUICK).fit(X)
+        assert model.n_clusters_ == 3
+        assert sorted(np.bincount(model.labels_)) == [150, 150, 300]
+    assert DeepDPM(1, max_clusters=1, **QUICK).fit(X).n_clusters_ == 1
+    with pytest.raises(DataError, match="init_n_clusters=4 is more than max_clusters=3"):
+        DeepDPM(4, max_clusters=3).fit(X)
+
+
+def test_far_rows_do_not_hide_the_cut_between_clusters():
+    X, y = make_blobs([150, 150], centers=[[0, 0], [6.5, 0]], random_state=0)
+    X = np.concatenate([X, [[40.0, 40.0], [41.0, 40.0]]])
+    model = DeepDPM(1, min_rows=5, **QUICK).fit(X)
+    assert model.n_clusters_ >= 2
+    assert adjusted_rand_score(y, model.labels_[:300]) > 0.9
+
+
+def test_merged_pieces_of_the_start_may_split_again():
+    """Only halves that are merged again were split in vain."""
+    growth = Growth(
+        torch.randn(90, 2, generator=torch.Generator().manual_seed(0)),
+        SplitMergeNet(2, 6, width=8),
+        NormalWishart(torch.zeros(2).double(), torch.ones(2).double()),
+        1.0,
+        Schedule(epoch_steps=1),
+        seed=0,
+    )
+    growth.start(np.arange(90) % 6)
+    growth.labels = torch.arange(90) % 6
+    growth._merge(1)
+    assert growth.module.n_clusters == 3
+    assert growth.strikes.tolist() == [0, 0, 0]
+    growth.born = torch.tensor([7, 7, -1])
+    growth.labels = torch.arange(90) % 3
+    growth._merge(3)
+    merged = growth.module.n_clusters - 1  # the new one is last
+    assert growth.strikes[merged] <= 1
+
+
+def test_prior_of_the_authors_is_in_the_rows_own_units():
     X, _ = clouds()
-    assert DeepDPM(max_clusters=3, **QUICK).fit(X).n_clusters_ <= 3
+    X = X + 30
+    settings = {"prior": "reference", "scaling": "rows", **QUICK}
+    one = DeepDPM(**settings).fit(X)
+    other = DeepDPM(prior_scale=100.0, **settings).fit(X)
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+    assert one.factor_.tolist() == [1, 1, 1]
+    stretched = DeepDPM(prior="reference", **QUICK).fit(1e-3 * X)
+    assert stretched.n_clusters_ < DeepDPM(prior="reference", **QUICK).fit(X).n_clusters_
+    moved = DeepDPM(prior="reference", **QUICK).fit(X + 1e7)
+    assert moved.n_clusters_ > 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"acceptance": "random"},
+        {"kl": "reverse"},
+        {"n_neighbors": 3},
+        {"concentration": 1000.0},
+        {"mean_strength": 1e-4},
+        {"hidden_dim": 16},
+        {"batch_size": 10_000},
+        {"degrees_of_freedom": 9},
+    ],
+    ids=str,
+)
+def test_settings_that_should_not_change_a_clear_answer(settings):
+    X, y = clouds()
+    model = DeepDPM(**{**QUICK, "patience": 2, **settings}).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    if "hidden_dim" in settings:
+        assert model.module_.hidden.out_features == model.module_.sub[0].shape[1] == 16
+
+
+def test_small_halves_are_not_made():
+    X, _ = make_blobs([200, 12], centers=[[0, 0], [30, 0]], cluster_std=0.5, random_state=0)
+    assert DeepDPM(1, min_rows=5, **QUICK).fit(X).n_clusters_ == 2
+    assert DeepDPM(1, min_rows=20, **QUICK).fit(X).n_clusters_ == 1
+
+
+def test_no_rounds_leave_the_start_without_a_word(recwarn):
+    model = DeepDPM(3, **{**QUICK, "max_rounds": 0}).fit(clouds()[0])
+    assert model.n_clusters_ == 3
+    assert model.split_merge_history_ == []
+    assert not [warning for warning in recwarn if warning.category is ConvergenceWarning]
+
+
+def test_rows_beyond_all_bounds_get_an_answer():
+    X, _ = clouds()
+    model = DeepDPM(**QUICK).fit(X)
+    far = np.array([[1e60, 0.0, 0.0], [-1e45, 1e45, 0.0]])
+    np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1)
+    assert np.isfinite(model.score(far))
 
 
 def test_saved_model_answers_alike(tmp_path):

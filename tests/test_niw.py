@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate
-from scipy.stats import invgamma, multivariate_normal, multivariate_t, norm
+from scipy.stats import invgamma, invwishart, multivariate_normal, multivariate_t, norm
 
 from asterism.functional.niw import COVARIANCES, NormalWishart, gather_statistics
 from asterism.functional.splits import (
@@ -108,6 +108,37 @@ def test_mode_is_where_the_posterior_peaks(covariance):
     for factor in (0.97, 1.03):
         assert log_joint(mode.mean.item(), factor * deviation**2) < best
         assert log_joint(mode.mean.item() + (factor - 1), deviation**2) < best
+
+
+def test_mode_of_a_full_covariance_peaks_in_every_direction():
+    x, p = rows(30, 2), prior(2)
+    stats = statistics(x, "full")
+    mode = p.mode(stats)
+    root = torch.linalg.inv(mode.whitener[0])
+    covariance, mean = (root @ root.mT).numpy(), mode.mean[0].numpy()
+
+    def log_joint(mean, covariance):
+        likelihood = multivariate_normal.logpdf(x.numpy(), mean, covariance).sum()
+        about = multivariate_normal.logpdf(mean, p.mean.numpy(), covariance / p.kappa)
+        return likelihood + about + invwishart.logpdf(covariance, p.nu, np.diag(p.scale.numpy()))
+
+    best = log_joint(mean, covariance)
+    chance = np.random.default_rng(0)
+    for _ in range(20):
+        step = 0.05 * chance.normal(size=(2, 2))
+        turned = (np.eye(2) + step) @ covariance @ (np.eye(2) + step).T
+        assert log_joint(mean, turned) < best
+        assert log_joint(mean + 0.05 * chance.normal(size=2), covariance) < best
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_densities_are_those_of_the_covariances_meant(covariance):
+    x = rows(9, 3) + 100
+    mode = prior(3, covariance).mode(statistics(x, covariance))
+    whitener = mode.whitener if covariance == "full" else torch.diag_embed(mode.whitener)
+    root = torch.linalg.inv(whitener[0])
+    expected = multivariate_normal.logpdf(x, mode.mean[0], root @ root.mT)
+    np.testing.assert_allclose(mode.log_prob(x)[:, 0], expected)
 
 
 def test_densities_are_scipys():

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import wishart
 from sklearn.cluster import DBSCAN
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from asterism import AutoKMeans, DPMeans, DPSampler
@@ -74,22 +76,34 @@ def test_posterior_tells_probabilities_up_to_a_constant():
     np.testing.assert_allclose(constants, constants[0])
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
-def test_parameters_are_drawn_about_their_posterior_mean(covariance):
+def test_covariances_are_drawn_as_scipy_draws_them():
     chance = np.random.default_rng(0)
-    x = torch.from_numpy(chance.normal(size=(500, 2)) * [1.0, 1.0] + 3)
-    center = torch.zeros(2).double()
-    p = NormalWishart(center, torch.ones(2).double(), covariance=covariance)
-    member = torch.ones(500, 400).double()  # 400 draws of one cluster
-    drawn = p.draw(gather_statistics(x, member, covariance), chance)
-    assert drawn.mean.mean(dim=0).tolist() == pytest.approx([3, 3], abs=0.15)
-    whitener = drawn.whitener if covariance == "full" else torch.diag_embed(drawn.whitener)
-    precision = (whitener.mT @ whitener).mean(dim=0)
-    expected = np.linalg.inv(np.cov(x.T.numpy()))
-    if covariance != "full":
-        expected = np.diag(1 / x.var(dim=0).numpy())
-    np.testing.assert_allclose(precision, expected, atol=0.15)
-    assert drawn.mean.std(dim=0).tolist() == pytest.approx([500**-0.5] * 2, rel=0.2)
+    x = torch.from_numpy(chance.normal(size=(7, 3)) @ [[1, 0, 0], [0.8, 0.5, 0], [0.3, 0, 2]])
+    p = NormalWishart(torch.zeros(3).double(), torch.ones(3).double(), kappa=0.5)
+    stats = gather_statistics(x, torch.ones(7, 4000).double(), "full")  # 4000 times one cluster
+    drawn = p.draw(stats, chance)
+    precision = drawn.whitener.mT @ drawn.whitener
+    psi = p._psi(stats.at(0)).numpy()
+    expected = wishart(p.nu + 7, np.linalg.inv(psi))
+    scale = np.sqrt(np.outer(np.diag(expected.mean()), np.diag(expected.mean())))
+    np.testing.assert_allclose(precision.mean(dim=0), expected.mean(), atol=0.03 * scale.max())
+    np.testing.assert_allclose(precision.var(dim=0), expected.var(), rtol=0.15)
+    center = stats.total[0] / (p.kappa + 7)
+    covariance = psi / ((p.kappa + 7) * (p.nu + 7 - 4))
+    np.testing.assert_allclose(drawn.mean.mean(dim=0), center, atol=0.03)
+    np.testing.assert_allclose(np.cov(drawn.mean.T), covariance, atol=0.08 * covariance.max())
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "isotropic"])
+def test_variances_are_drawn_about_their_posterior_mean(covariance):
+    chance = np.random.default_rng(0)
+    x = torch.from_numpy(chance.normal(size=(12, 2)) * 2 + 3)
+    p = NormalWishart(torch.zeros(2).double(), torch.ones(2).double(), covariance=covariance)
+    stats = gather_statistics(x, torch.ones(12, 4000).double(), covariance)
+    precision = p.draw(stats, chance).whitener.square().mean(dim=0)
+    width = 1 if covariance == "diagonal" else 2
+    expected = ((p.nu - 1) + 12 * width) / p._psi(stats.at(0))
+    np.testing.assert_allclose(precision, expected.expand(2), rtol=0.05)
 
 
 def test_sampler_finds_clusters_from_one_and_from_too_many():
@@ -136,5 +150,13 @@ def test_stability_refuses_what_it_cannot_compare():
     X = np.zeros((4, 1))
     with pytest.raises(DataError, match="at least two"):
         stability(DPMeans(), X, n_fits=1)
-    with pytest.raises(DataError, match="no random_state"):
+    with pytest.raises(DataError, match="no parameter random_state"):
         stability(DBSCAN(), X)
+
+
+def test_price_warns_where_rounds_run_out():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    with pytest.warns(ConvergenceWarning, match="max_iter=20"):
+        model = DPMeans(1e-4, max_iter=20).fit(X)
+    apart = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2).min(axis=1)
+    assert model.inertia_ == pytest.approx(apart.sum())

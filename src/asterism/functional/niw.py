@@ -21,7 +21,7 @@ Gelman et al., "Bayesian data analysis", 3rd edition, 2013, section 3.6.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -73,11 +73,17 @@ class Gaussians(NamedTuple):
             shift = (self.whitener @ self.mean.unsqueeze(-1)).squeeze(-1)  # (..., K, D)
             white = (x.unsqueeze(-3) @ self.whitener.mT) - shift.unsqueeze(-2)  # (..., K, N, D)
             log_det = self.whitener.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
-        else:
-            white = (x.unsqueeze(-3) - self.mean.unsqueeze(-2)) * self.whitener.unsqueeze(-2)
+            mahalanobis = white.square().sum(dim=-1).mT
+        else:  # expanded about the mean of the centres, in matrix products: (N, K, D) is not held
+            origin = self.mean.mean(dim=-2, keepdim=True)
+            x, mean = x - origin, self.mean - origin
+            precision = self.whitener.square()
+            cross = x.square() @ precision.mT - 2 * x @ (mean * precision).mT
+            own = (mean.square() * precision).sum(dim=-1).unsqueeze(-2)
+            mahalanobis = (cross + own).clamp_min(0)
             log_det = self.whitener.log().sum(dim=-1)
-        log_p = log_det.unsqueeze(-1) - white.square().sum(dim=-1) / 2
-        return log_p.mT - x.shape[-1] / 2 * math.log(2 * math.pi)
+        log_p = log_det.unsqueeze(-2) - mahalanobis / 2
+        return log_p - x.shape[-1] / 2 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -109,10 +115,6 @@ class NormalWishart:
     def nu(self) -> float:
         """ν₀."""
         return float(self.dim + 2 if self.degrees is None else self.degrees)
-
-    def scaled(self, factor: float) -> "NormalWishart":
-        """The same with Ψ₀ times a factor."""
-        return replace(self, scale=self.scale * factor)
 
     def log_evidence(self, stats: Statistics) -> Tensor:
         """Log f of the rows of each cluster, (...)."""
@@ -244,4 +246,6 @@ def _cholesky(matrix: Tensor) -> Tensor:
             (failed > 0)[..., None, None], matrix + jitter[..., None, None] * eye, matrix
         )
         factor, failed = torch.linalg.cholesky_ex(matrix)
+    if failed.any():
+        raise ArithmeticError("a covariance is not positive definite: rescale the columns")
     return factor

@@ -6,8 +6,8 @@ is the log-ratio by which parting X into X₁ and X₂ is more probable under a 
 mixture of Gaussians; a merge has its negative. The gammas charge about n log 2 for an even split:
 parts must be apart to pay for it, and a single Gaussian is not cut in two.
 
-Where to cut is searched in all clusters at once, each through at most a few thousand of its rows,
-by expectation maximisation of two Gaussians from the median along each of the leading axes.
+Where to cut is searched in all clusters at once, each through a sample of its rows, by expectation
+maximisation of two Gaussians, which begin as the two means along each of the leading axes.
 
 Chang & Fisher, "Parallel sampling of DP mixture models using sub-cluster splits", NeurIPS 2013;
 Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR 2022.
@@ -27,6 +27,8 @@ __all__ = [
     "row_weights",
     "search_splits",
 ]
+
+_PAIRS = 4096  # of clusters looked at together
 
 
 def log_split_ratio(
@@ -64,7 +66,10 @@ def merge_ratios(
         listed = torch.zeros(k, k, dtype=torch.bool).scatter_(1, near, True)
         kept = (listed | listed.mT)[first, second]
         first, second = first[kept], second[kept]
-    merged = -log_split_ratio(stats.at(first), stats.at(second), prior, alpha, 0)
+    parts = zip(first.split(_PAIRS), second.split(_PAIRS), strict=True)
+    merged = -torch.cat(
+        [log_split_ratio(stats.at(i), stats.at(j), prior, alpha, 0) for i, j in parts]
+    )
     ratios[first, second] = merged
     ratios[second, first] = merged
     return ratios
@@ -95,6 +100,7 @@ def search_splits(
     size: Tensor,
     prior: NormalWishart,
     alpha: float,
+    smallest: float = 1.0,
     *,
     n_axes: int = 3,
     n_iter: int = 10,
@@ -109,6 +115,8 @@ def search_splits(
         How many rows each cluster counts for; those given are a sample of them.
     prior, alpha
         Of the mixture.
+    smallest : float
+        What each half must count for.
     n_axes, n_iter : int
         Leading axes along which to begin with a cut, and rounds of expectation maximisation.
     """
@@ -122,7 +130,8 @@ def search_splits(
         densities, log_weights = prior.mode(stats), (stats.n + 1).log()
         joint = densities.log_prob(rows) + log_weights.unsqueeze(-2)
         r = torch.softmax(joint, dim=-1)
-    ratios = halves_ratio(rows, joint[..., 0] > joint[..., 1], weight, prior, alpha)
+    first = joint[..., 0] > joint[..., 1]
+    ratios = halves_ratio(rows, first, weight, prior, alpha, smallest)
     best, b = ratios.argmax(dim=0), torch.arange(len(size))
     found = Gaussians(densities.mean[best, b], densities.whitener[best, b])
     return found, log_weights[best, b]
@@ -141,9 +150,14 @@ def row_weights(keep: Tensor, size: Tensor) -> Tensor:
 
 
 def halves_ratio(
-    x: Tensor, first: Tensor, weight: Tensor, prior: NormalWishart, alpha: float
+    x: Tensor,
+    first: Tensor,
+    weight: Tensor,
+    prior: NormalWishart,
+    alpha: float,
+    smallest: float = 1.0,
 ) -> Tensor:
     """Log H (...) of parting weighted rows (..., N, D) into those in ``first`` and the others."""
     r = torch.stack([first, ~first], dim=-1) * weight
     stats = gather_statistics(x, r, prior.covariance)
-    return log_split_ratio(stats.of(0), stats.of(1), prior, alpha)
+    return log_split_ratio(stats.of(0), stats.of(1), prior, alpha, smallest)

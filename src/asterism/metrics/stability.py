@@ -60,7 +60,7 @@ def stability(estimator: Any, X: Any, *, n_fits: int = 5, random_state: Any = 0)
         raise DataError(f"n_fits={n_fits}: give at least two, since fits are compared.")
     if "random_state" not in estimator.get_params():
         raise DataError(
-            f"{type(estimator).__name__} has no random_state: nothing in it depends on chance."
+            f"{type(estimator).__name__} has no parameter random_state to vary: give the clusterer."
         )
     chance = check_random_state(np.random.RandomState() if random_state is None else random_state)
     seeds = chance.randint(np.iinfo(np.int32).max, size=n_fits)

@@ -96,18 +96,21 @@ class SplitMergeNet(nn.Module):
 
     def loss(self, batch: SplitMergeBatch) -> Tensor:
         """Divergence from the E-step, and what the halves leave unexplained."""
-        with torch.no_grad():
-            target = torch.log_softmax(self.mixture_log_prob(batch.rows), dim=-1)
-        log_r = self(batch.rows)
-        if self.kl == "forward":
-            loss = (target.exp() * (target.clamp_min(-50) - log_r)).sum(dim=-1).mean()
-        else:
-            log_r, target = _smoothed(log_r), _smoothed(target)
-            loss = (log_r.exp() * (log_r - target)).sum(dim=-1).mean()
+        loss = self.divergence(batch.rows)
         if batch.members is not None:
             apart = (batch.members.unsqueeze(2) - self.halves.unsqueeze(1)).square().sum(dim=-1)
             loss = loss + (self.parts(batch.members).exp() * apart).sum(dim=-1).mean(dim=1).sum()
         return loss
+
+    def divergence(self, x: Tensor) -> Tensor:
+        """Mean divergence of the net and the E-step on rows (N, D)."""
+        with torch.no_grad():
+            target = torch.log_softmax(self.mixture_log_prob(x), dim=-1)
+        log_r = self(x)
+        if self.kl == "forward":
+            return (target.exp() * (target.clamp_min(-50) - log_r)).sum(dim=-1).mean()
+        log_r, target = _smoothed(log_r), _smoothed(target)
+        return (log_r.exp() * (log_r - target)).sum(dim=-1).mean()
 
     def tell(self, densities: Gaussians, log_weights: Tensor, halves: Tensor | None = None) -> None:
         """Take over the mixture's parameters, and the means of every cluster's halves."""

@@ -5,7 +5,6 @@ A history is a list of records, one a round, ``split_merge_history_`` of an esti
     ``move``             "split" or "merge"
     ``n_before``         clusters before the round
     ``n_after``          and after it
-    ``accepted``         moves taken
     ``best_log_ratio``   of the best one tried, if any
 
 Upper panel: K after every round; a filled mark where clusters moved, a hollow one where none did.
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_split_merge"]
 
 _MOVES = {"split": ("^", 0), "merge": ("v", 1)}
-_NEEDED = ("move", "n_before", "n_after", "accepted")
+_NEEDED = ("move", "n_before", "n_after")
 
 
 def plot_split_merge(
@@ -65,8 +64,10 @@ def plot_split_merge(
     >>> [ax.get_ylabel() for ax in axes]
     ['clusters', 'best log-ratio']
     """
-    records = list(getattr(history, "split_merge_history_", history))
-    if not records:
+    records = getattr(history, "split_merge_history_", history)
+    if not isinstance(records, Sequence):
+        raise DataError(f"{type(history).__name__} holds no split_merge_history_: fit it first.")
+    if len(records) == 0:
         raise DataError("history is empty: fit with max_rounds of at least 1 to see moves.")
     for number, record in enumerate(records):
         lacking = [name for name in _NEEDED if name not in record]
@@ -84,7 +85,7 @@ def plot_split_merge(
     return axes
 
 
-def _draw_counts(ax: Axes, records: list[Mapping[str, Any]], n_true: int | None) -> None:
+def _draw_counts(ax: Axes, records: Sequence[Mapping[str, Any]], n_true: int | None) -> None:
     counts = [records[0]["n_before"], *(record["n_after"] for record in records)]
     ax.step(range(len(counts)), counts, where="post", color="0.75", linewidth=1.2, zorder=1)
     if n_true is not None:
@@ -113,7 +114,7 @@ def _draw_counts(ax: Axes, records: list[Mapping[str, Any]], n_true: int | None)
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)
 
 
-def _draw_ratios(ax: Axes, records: list[Mapping[str, Any]]) -> None:
+def _draw_ratios(ax: Axes, records: Sequence[Mapping[str, Any]]) -> None:
     ax.axhline(0, color="0.4", linewidth=0.8)
     for move, (marker, color) in _MOVES.items():
         told = [

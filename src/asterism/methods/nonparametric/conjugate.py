@@ -4,7 +4,8 @@
     κ₀ = ``mean_strength``, by default ``prior_scale``: means are spread as the rows are
     ν₀ = ``degrees_of_freedom``, by default D + 2: Ψ₀ is the expected covariance of a cluster
 
-so that neither the units nor the place of the columns matter. Covariances are full up to
+so that neither place nor a common factor of the columns matters; where columns have units of their
+own, ``scaling="standard"``. Covariances are full up to
 ``MOST_FULL`` columns and isotropic beyond, unless asked otherwise: a full one of 128 columns has
 8256 entries, more than a cluster of a few hundred rows can tell.
 """

@@ -26,17 +26,19 @@ from tqdm import tqdm
 
 from asterism._validation import Interval, Real, StrOptions, at_least, check_rows, seeded
 from asterism.base import DeepClusterer
+from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
-from asterism.functional.scaling import fit_scaling
 from asterism.methods.nonparametric.conjugate import ConjugateMixin
 from asterism.methods.nonparametric.growth import Growth, Schedule
 from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
 
 __all__ = ["DeepDPM"]
 
+_ENTRIES = 1 << 24
+_FARTHEST = 1e15
 _START_ROWS = 20_000
 _MOST_STARTS, _ROWS_A_START = 50, 50
-_REFERENCE_SCALE = 0.005
+_REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
 
 
 class DeepDPM(ConjugateMixin, DeepClusterer):
@@ -54,8 +56,9 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         Expected variance within a cluster as a part of that of all rows, column by column: the
         knob for K. Smaller finds more clusters, see ``split_scales_``.
     coarsening : float or None, default=5000
-        Rows beyond which more of them no longer count as more evidence; None is the plain model,
-        which cuts clusters that are not Gaussian into more pieces the more rows there are.
+        What all rows together count for at most, in rows: N of them count for cN / (c + N). None is
+        the plain model, which cuts clusters that are not Gaussian into more pieces the more rows
+        there are.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
         Of a cluster; "auto" is full up to 20 columns and isotropic beyond. Full ones need a few
         hundred rows a cluster in ten columns.
@@ -68,7 +71,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         ν₀ of the prior, at least the number of columns; None is two more than that.
     prior : {"data", "reference"}, default="data"
         "reference" is the authors': 0.005 on the diagonal whatever the units, meant for
-        ``scaling="rows"``; ``prior_scale`` then is not used.
+        ``scaling="rows"``, and κ₀ = 1e-4; ``prior_scale`` then is not used, and ``split_scales_``
+        are what should stand in place of the 0.005.
     scaling : {"none", "standard", "rows"}, default="none"
         "none" centres the rows and divides all columns by one number; "standard" brings columns to
         unit deviation; "rows" brings rows to unit length, as the authors do.
@@ -223,12 +227,13 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         n_clusters = self._first_count(len(X))
         self._fit_coordinates(X)
-        scaled = self._scaled(X).astype(np.float32)
+        scaled = self._single(X)
         x, prior = torch.from_numpy(scaled), self._make_prior(scaled)
         self.architecture_ = {
             "dim": X.shape[1],
             "n_clusters": n_clusters,
             "width": self.hidden_dim,
+            "sub_width": self.hidden_dim,
             "covariance": prior.covariance,
             "kl": self.kl,
         }
@@ -245,13 +250,16 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             )
             growth.start(self._first_labels(scaled, n_clusters, seed))
             settled = growth.run()
-            ratios, scales = growth.best_splits(_scale_factors())
+            factors = np.geomspace(1.0, 1e-4, 41)
+            finer = [self._finer(prior, factor) for factor in factors]
+            self.split_ratios_, first = growth.best_splits(finer)
+        scales = np.where(first >= 0, factors[first], np.nan)
+        self.split_scales_ = scales * self._relative_scale
         self.history_, self.split_merge_history_ = growth.losses, growth.moves
-        self.split_ratios_, self.split_scales_ = ratios, scales * self._relative_scale
         self.architecture_["n_clusters"] = self.module_.n_clusters
         self.weights_ = growth.log_weights.exp().numpy()
         self.means_, self.covariances_ = self._describe(growth.densities)
-        if not settled:
+        if not settled and self.max_rounds > 0:
             warnings.warn(
                 f"clusters still split and merged after max_rounds={self.max_rounds}: raise it, or "
                 "look at split_merge_history_",
@@ -260,16 +268,27 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             )
 
     def _fit_coordinates(self, X: np.ndarray) -> None:
-        if self.prior == "reference":  # whose scale is in the rows' own units
-            self.offset_, self.factor_ = fit_scaling(X, "none")
-        else:
-            super()._fit_coordinates(X)
+        super()._fit_coordinates(X)
+        if self.prior == "reference" and self.scaling != "standard":
+            self.factor_ = np.ones(X.shape[1])  # its scale is in the rows' own units
 
     def _make_prior(self, x: np.ndarray) -> NormalWishart:
         prior = super()._make_prior(x)
         if self.prior == "reference":
-            return replace(prior, scale=torch.full_like(prior.scale, _REFERENCE_SCALE))
+            kappa = _REFERENCE_KAPPA if self.mean_strength is None else self.mean_strength
+            scale = torch.full_like(prior.scale, _REFERENCE_SCALE)
+            return replace(prior, scale=scale, kappa=kappa)
         return prior
+
+    def _finer(self, prior: NormalWishart, factor: float) -> NormalWishart:
+        """The prior of a smaller ``prior_scale``, on which κ₀ may depend too."""
+        tied = self.prior == "data" and self.mean_strength is None
+        kappa = prior.kappa * factor if tied else prior.kappa
+        return replace(prior, scale=prior.scale * factor, kappa=kappa)
+
+    def _single(self, X: np.ndarray) -> np.ndarray:
+        """Scaled rows in single precision; those beyond its squares' range are moved to its end."""
+        return np.clip(self._scaled(X), -_FARTHEST, _FARTHEST).astype(np.float32)
 
     @property
     def _relative_scale(self) -> float:
@@ -297,6 +316,11 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             most = _MOST_STARTS if self.max_clusters is None else self.max_clusters
             return max(1, min(_MOST_STARTS, most, n_rows // _ROWS_A_START))
         check_rows(n_rows, self.init_n_clusters)
+        if self.max_clusters is not None and self.init_n_clusters > self.max_clusters:
+            raise DataError(
+                f"init_n_clusters={self.init_n_clusters} is more than "
+                f"max_clusters={self.max_clusters}: begin with fewer, or allow more"
+            )
         return self.init_n_clusters
 
     def _first_labels(self, x: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
@@ -324,21 +348,17 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
-            return self._net(self._tensor(self._scaled(X))).cpu().numpy()
+            return self._net(self._tensor(self._single(X))).cpu().numpy()
 
     def _score(self, X: np.ndarray) -> float:
         """Mean log-likelihood a row under the mixture."""
         total, module = 0.0, self._net
+        size = max(1, _ENTRIES // module.means.numel())  # rows whose distances are held at once
         with torch.inference_mode():
-            for start in range(0, len(X), self._chunk):
-                part = self._tensor(self._scaled(X[start : start + self._chunk]))
+            for start in range(0, len(X), size):
+                part = self._tensor(self._single(X[start : start + size]))
                 total += float(module.mixture_log_prob(part).logsumexp(dim=1).sum())
         return total / len(X) + float(np.log(self.factor_).sum())
-
-
-def _scale_factors() -> np.ndarray:
-    """Factors of the prior's scale at which splits are tried on paper, the largest first."""
-    return np.geomspace(1.0, 1e-4, 41)
 
 
 def _show(bar: "tqdm[Any]", move: dict[str, Any]) -> None:

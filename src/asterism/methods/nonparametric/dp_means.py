@@ -12,10 +12,12 @@ Dinari & Freifeld, "Revisiting DP-means: fast scalable algorithms via parallelis
 cluster creation", UAI 2022.
 """
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
 
 from asterism._validation import Interval, Real, at_least
 from asterism.base import Clusterer
@@ -100,6 +102,14 @@ class DPMeans(Clusterer):
                     break
                 labels[labels == pair[1]] = pair[0]
             centers = _means(X, labels)
+        else:
+            warnings.warn(
+                f"not settled after max_iter={self.max_iter} rounds, with {len(centers)} clusters: "
+                "raise max_iter or the penalty",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+            squared = self._nearest(X, centers)[1]
         self.cluster_centers_ = centers
         self.inertia_ = float(squared.sum())
         self.variance_ = self.inertia_ / X.size

@@ -7,12 +7,12 @@
     merge    pairs of log H < 0, best first, each cluster once
     end      after ``patience`` split rounds and merge rounds without a move, always on merges
 
-What is moved is told to the net at once, and the mixture then waits until it has followed. A
-cluster that came of a merge was split in vain: it is not tried in the next round, and after the
-second time never again. Rows are gone through in chunks; memory is linear in them.
+What is moved is told to the net at once, and the mixture then waits until it has followed. Halves
+that are merged again were split in vain: their cluster is not tried in the next round, and after
+the second time never again. Rows are gone through in chunks; memory is linear in them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ __all__ = ["Growth", "Schedule"]
 _CHUNK = 1 << 14
 _ROWS = 1 << 16  # of an M-step, a new sample each time; moves look at all
 _SAMPLE = 1024  # rows of a cluster through which its halves are searched
-_MOST_EPOCHS, _LEVEL = 20, 0.9
+_MOST_EPOCHS, _LEVEL, _CLOSE = 20, 0.9, 0.01  # of the net that follows the mixture
 _MEMBERS = 64  # rows of a cluster that its own net sees in a step
 
 
@@ -88,6 +88,7 @@ class Growth:
         self.labels = torch.from_numpy(labels.astype(np.int64))
         self.strikes = torch.zeros(self.module.n_clusters, dtype=torch.int64)
         self.barred = torch.zeros(self.module.n_clusters, dtype=torch.bool)
+        self.born = torch.full((self.module.n_clusters,), -1)  # the split a cluster came of
         self._take(self._hard_statistics())
         self._follow()
 
@@ -99,34 +100,34 @@ class Growth:
             for _ in range(plan.epochs):
                 self._epoch()
             self._look()
+            waiting = bool(self.barred.any())
             moved = self._split(number) if number % 2 == 0 else self._merge(number)
-            quiet = 0 if moved else quiet + 1
+            quiet = 0 if moved or waiting else quiet + 1
             if moved:
                 self._follow()
             if quiet >= 2 * plan.patience and number % 2:
                 break
         settled = quiet >= 2 * plan.patience
         if not settled and plan.max_rounds % 2:  # never end on splits
-            self._merge(plan.max_rounds)
+            self._look()
+            if self._merge(plan.max_rounds):
+                self._follow()
         for _ in range(2 * plan.epochs):
             self._epoch()
         self._look()
         self._drop_empty()
         return settled
 
-    def best_splits(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log-ratio (K,) of the best split of each cluster, and what would let it happen.
+    def best_splits(self, priors: Sequence[NormalWishart]) -> tuple[np.ndarray, np.ndarray]:
+        """Log-ratio (K,) of the best split of each cluster, and which prior would let it happen.
 
-        That is the largest of the ``factors``, in falling order, by which the prior's scale would
-        have to be multiplied; NaN where none of them does.
+        That is the number (K,) of the first of ``priors`` under which it pays, -1 if none.
         """
         which = torch.arange(self.module.n_clusters)
         _, stats = self._halves(which)
-        ratios = [self._split_ratios(stats, self.prior.scaled(float(f))) for f in factors]
-        tried = torch.stack(ratios) > 0  # (F, K)
-        first = tried.int().argmax(dim=0)
-        scales = torch.where(tried.any(dim=0), torch.from_numpy(factors)[first], torch.nan)
-        return self._split_ratios(stats, self.prior).numpy(), scales.numpy()
+        pays = torch.stack([self._split_ratios(stats, prior) for prior in priors]) > 0  # (P, K)
+        first = torch.where(pays.any(dim=0), pays.int().argmax(dim=0), -1)
+        return self._split_ratios(stats, self.prior).numpy(), first.numpy()
 
     # --- epochs -------------------------------------------------------------------------------
 
@@ -135,9 +136,16 @@ class Growth:
         before = np.inf
         for _ in range(_MOST_EPOCHS):
             self._epoch(adapt=False)
-            if not self.losses or self.losses[-1]["loss"] > _LEVEL * before:
+            divergence = self._divergence()
+            if divergence < _CLOSE or divergence > _LEVEL * before:
                 break
-            before = self.losses[-1]["loss"]
+            before = divergence
+
+    def _divergence(self) -> float:
+        """How far the net is from the E-step, on a sample of the rows."""
+        rows = torch.randint(len(self.x), (min(len(self.x), 4096),), generator=self.chance)
+        with torch.inference_mode():
+            return float(self.module.divergence(self.x[rows].to(self.module.bias.device)))
 
     def _epoch(self, adapt: bool = True) -> None:
         """Let the net follow the mixture and, where asked, the mixture the net."""
@@ -192,10 +200,10 @@ class Growth:
         share = r.sum(dim=1)
         means = (r.mT @ members) / share.clamp_min(1e-9).unsqueeze(-1)
         lost = share.min(dim=1).values < 0.01 * share.sum(dim=1)
-        centre, deviation = _moments(members, keep)
-        cut = torch.stack([centre + deviation, centre - deviation], dim=1)
-        same = (means[:, 0] - means[:, 1]).norm(dim=-1) < 1e-3 * deviation.norm(dim=-1)
-        means = torch.where((lost | same)[:, None, None], cut, means)
+        near = (means[:, 0] - means[:, 1]).norm(dim=-1) < 1e-6 * members.abs().amax(dim=(1, 2))
+        if (useless := lost | near).any():
+            centre, deviation = _moments(members[useless], keep[useless])
+            means[useless] = torch.stack([centre + deviation, centre - deviation], dim=1)
         self.module.halves = means.to(self.module.bias)
 
     # --- looking at all rows ------------------------------------------------------------------
@@ -254,20 +262,22 @@ class Growth:
         able = (counts >= 2 * plan.smallest) & ~self.barred & (self.strikes < 2)
         self.barred = torch.zeros_like(self.barred)
         which = able.nonzero().squeeze(1)
-        if plan.max_clusters is not None:
-            which = which[: max(0, plan.max_clusters - before)]
         ratios = torch.zeros(0)
         accepted = torch.zeros(0, dtype=torch.bool)
         if len(which):
             directions, stats = self._halves(which)
             ratios = self._split_ratios(stats, self.prior)
             accepted = self._accept(ratios)
+            if plan.max_clusters is not None:  # the best of them
+                rank = torch.where(accepted, -ratios, torch.inf).argsort().argsort()
+                accepted &= rank < plan.max_clusters - before
         if accepted.any():
             chosen = which[accepted]
             stay = self.module.others(chosen)
             self.module.split(chosen, directions[accepted])
             halves = Statistics(*(part[accepted].flatten(0, 1) for part in stats))
-            self._carry(stay, halves, self.strikes[chosen].repeat_interleave(2), barred=False)
+            born = (number << 20) + chosen.repeat_interleave(2)
+            self._carry(stay, halves, self.strikes[chosen].repeat_interleave(2), born=born)
             self._look()
         taken = int(accepted.sum())
         self._note(number, "split", before, len(which), ratios, taken)
@@ -275,8 +285,13 @@ class Growth:
 
     def _split_ratios(self, stats: Statistics, prior: NormalWishart) -> Tensor:
         """Tempered log-ratios (B,) of halves (B, 2)."""
-        light, least = stats.times(self.zeta), self.schedule.smallest * self.zeta
-        return log_split_ratio(light.of(0), light.of(1), prior, self.alpha, least)
+        light = stats.times(self.zeta)
+        return log_split_ratio(light.of(0), light.of(1), prior, self.alpha, self.least)
+
+    @property
+    def least(self) -> float:
+        """What a half must count for: the smallest allowed, and one row after tempering."""
+        return max(1.0, self.schedule.smallest * self.zeta)
 
     def _halves(self, which: Tensor) -> tuple[Tensor, Statistics]:
         """Directions (B, H + 1) that part clusters best, and the statistics (B, 2) of the parts."""
@@ -296,13 +311,14 @@ class Growth:
                 parts = self.module.parts(padded.to(self.module.bias.device)).cpu()[which]
             found.append(parts[..., 0] - parts[..., 1])
         if self.schedule.search != "nets":
-            halves = search_splits(members, keep, size, self.prior, self.alpha)
+            halves = search_splits(members, keep, size, self.prior, self.alpha, self.least)
             found.append(log_odds(members, *halves))
         if len(found) == 1:
             return found[0]
         odds = torch.stack([part.double() for part in found])  # (2, B, M)
         rows = members.double().expand(2, *members.shape)
-        ratios = halves_ratio(rows, odds > 0, row_weights(keep, size), self.prior, self.alpha)
+        weight = row_weights(keep, size)
+        ratios = halves_ratio(rows, odds > 0, weight, self.prior, self.alpha, self.least)
         best = ratios.argmax(dim=0)
         return odds[best, torch.arange(len(best))]
 
@@ -347,8 +363,10 @@ class Growth:
             stay = self.module.others(both.flatten())
             self.module.merge(both, larger)
             merged = stats.at(both[:, 0]).plus(stats.at(both[:, 1]))
-            strikes = self.strikes[both].max(dim=1).values + 1
-            self._carry(stay, merged, strikes, barred=True)
+            born = self.born[both]
+            vain = (born[:, 0] == born[:, 1]) & (born[:, 0] >= 0)
+            strikes = self.strikes[both].max(dim=1).values + vain
+            self._carry(stay, merged, strikes, barred=vain)
             self._look()
         tried = int(ratios.isfinite().sum()) // 2
         self._note(number, "merge", before, tried, torch.tensor(found), len(pairs))
@@ -361,14 +379,24 @@ class Growth:
         empty = (counts == 0).nonzero().squeeze(1)
         stay = self.module.others(empty)
         self.module.drop(empty)
-        self._carry(stay, self.stats.at(slice(0, 0)), self.strikes[:0], barred=False)
+        self._carry(stay, self.stats.at(slice(0, 0)), self.strikes[:0])
         self._look()
 
-    def _carry(self, stay: Tensor, new: Statistics, strikes: Tensor, *, barred: bool) -> None:
+    def _carry(
+        self,
+        stay: Tensor,
+        new: Statistics,
+        strikes: Tensor,
+        *,
+        barred: Tensor | None = None,
+        born: Tensor | None = None,
+    ) -> None:
         """Statistics and marks after a move: of the clusters that stay, then of the new ones."""
-        flags = torch.full((len(strikes),), barred)
+        barred = torch.zeros(len(strikes), dtype=torch.bool) if barred is None else barred
+        born = torch.full((len(strikes),), -1) if born is None else born
         self.strikes = torch.cat([self.strikes[stay], strikes])
-        self.barred = torch.cat([self.barred[stay], flags])
+        self.barred = torch.cat([self.barred[stay], barred])
+        self.born = torch.cat([self.born[stay], born])
         kept = self.stats.at(stay)
         self._take(Statistics(*(torch.cat(p) for p in zip(kept, new, strict=True))))
 

@@ -7,12 +7,14 @@ What DeepDPM approximates by a network and by moves that only climb. How the cha
 ``nonparametric.chain``; its law is exact, given time.
 """
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from scipy.special import log_softmax, logsumexp
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
 from asterism._validation import at_least, check_rows
@@ -134,8 +136,10 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
         x = self._scaled(X)
         start = np.zeros(len(x), dtype=np.int64)
         if self.init_n_clusters > 1:
-            kmeans = KMeans(self.init_n_clusters, n_init=1, random_state=seed)
-            start = kmeans.fit_predict(x).astype(np.int64)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows
+                kmeans = KMeans(self.init_n_clusters, n_init=1, random_state=seed)
+                start = kmeans.fit_predict(x).astype(np.int64)
         self._chain = Chain(
             torch.from_numpy(x),
             self._make_prior(x),
