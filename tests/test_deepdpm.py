@@ -219,6 +219,14 @@ def test_split_scales_say_where_the_next_cluster_would_come_from(mean_strength):
     assert coarser == 1
 
 
+def test_wide_small_tables_get_simpler_covariances():
+    X = np.random.default_rng(0).normal(size=(700, 25))
+    shapes = [
+        DeepDPM(**QUICK).fit(part).covariances_.shape[1:] for part in (X[:, :10], X[:600, :10], X)
+    ]
+    assert shapes == [(10, 10), (10,), (25,)]
+
+
 def test_max_clusters_takes_the_splits_that_pay_most():
     chance = np.random.default_rng(0)
     cloud = chance.normal([40, 0], size=(300, 2))

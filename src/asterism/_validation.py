@@ -211,11 +211,11 @@ def _in_range(rows: np.ndarray, names: Any) -> np.ndarray:
     return rows
 
 
-def check_rows(n_rows: int, n_clusters: int) -> None:
-    """Refuse more clusters than rows."""
+def check_rows(n_rows: int, n_clusters: int, name: str = "n_clusters") -> None:
+    """Refuse more clusters than rows; ``name`` is the parameter that asks for them."""
     if n_rows < n_clusters:
         raise DataError(
-            f"n_samples={n_rows} should be >= n_clusters={n_clusters}: ask for fewer clusters or "
+            f"n_samples={n_rows} should be >= {name}={n_clusters}: ask for fewer clusters or "
             "give more rows"
         )
 

@@ -45,6 +45,8 @@ def stability(estimator: Any, X: Any, *, n_fits: int = 5, random_state: Any = 0)
     Returns
     -------
     Stability
+        ``counts``, share of the fits by number of clusters; ``agreement``, mean adjusted Rand index
+        of two fits; ``labels`` of all of them, (n_fits, n_samples).
 
     Examples
     --------
@@ -60,7 +62,8 @@ def stability(estimator: Any, X: Any, *, n_fits: int = 5, random_state: Any = 0)
         raise DataError(f"n_fits={n_fits}: give at least two, since fits are compared.")
     if "random_state" not in estimator.get_params():
         raise DataError(
-            f"{type(estimator).__name__} has no parameter random_state to vary: give the clusterer."
+            f"{type(estimator).__name__} has no parameter random_state to vary: its answer does "
+            "not depend on chance, or a pipeline hides it."
         )
     chance = check_random_state(np.random.RandomState() if random_state is None else random_state)
     seeds = chance.randint(np.iinfo(np.int32).max, size=n_fits)

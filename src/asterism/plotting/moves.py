@@ -66,7 +66,9 @@ def plot_split_merge(
     """
     records = getattr(history, "split_merge_history_", history)
     if not isinstance(records, Sequence):
-        raise DataError(f"{type(history).__name__} holds no split_merge_history_: fit it first.")
+        raise DataError(
+            f"{type(history).__name__} holds no split_merge_history_: give a fitted DeepDPM."
+        )
     if len(records) == 0:
         raise DataError("history is empty: fit with max_rounds of at least 1 to see moves.")
     for number, record in enumerate(records):

@@ -5,9 +5,10 @@
     ν₀ = ``degrees_of_freedom``, by default D + 2: Ψ₀ is the expected covariance of a cluster
 
 so that neither place nor a common factor of the columns matters; where columns have units of their
-own, ``scaling="standard"``. Covariances are full up to
-``MOST_FULL`` columns and isotropic beyond, unless asked otherwise: a full one of 128 columns has
-8256 entries, more than a cluster of a few hundred rows can tell.
+own, ``scaling="standard"``.
+
+Covariances are full where there are ten rows for every entry of one and of the mean, D(D + 3) / 2
+in all, else diagonal, and isotropic beyond ``MOST_FULL`` columns, unless asked otherwise.
 """
 
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ __all__ = ["MOST_FULL", "ConjugateMixin"]
 
 MOST_FULL = 20
 
+_ROWS_AN_ENTRY = 10
 _FLAT = 1e-6  # of the mean variance: what a constant column is given
 
 
@@ -72,13 +74,15 @@ class ConjugateMixin:
             torch.from_numpy(self.prior_scale * np.maximum(variance, least)),
             self.prior_scale if self.mean_strength is None else self.mean_strength,
             self.degrees_of_freedom,
-            self._covariance_kind(dim),
+            self._covariance_kind(*x.shape),
         )
 
-    def _covariance_kind(self, dim: int) -> str:
+    def _covariance_kind(self, n_rows: int, dim: int) -> str:
         if self.covariance != "auto":
             return self.covariance
-        return "full" if dim <= MOST_FULL else "isotropic"
+        if dim > MOST_FULL:
+            return "isotropic"
+        return "full" if n_rows >= _ROWS_AN_ENTRY * dim * (dim + 3) / 2 else "diagonal"
 
     def _describe(self, densities: Gaussians) -> tuple[np.ndarray, np.ndarray]:
         """Means and covariances in the user's units."""

@@ -54,14 +54,16 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         Never split beyond this number.
     prior_scale : float, default=0.05
         Expected variance within a cluster as a part of that of all rows, column by column: the
-        knob for K. Smaller finds more clusters, see ``split_scales_``.
+        knob for K. Most clusters are found where it is about right: much larger, and they are taken
+        for one; much smaller, with few rows, and none can pay for the misfit. See
+        ``split_scales_``.
     coarsening : float or None, default=5000
         What all rows together count for at most, in rows: N of them count for cN / (c + N). None is
         the plain model, which cuts clusters that are not Gaussian into more pieces the more rows
         there are.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
-        Of a cluster; "auto" is full up to 20 columns and isotropic beyond. Full ones need a few
-        hundred rows a cluster in ten columns.
+        Of a cluster; "auto" is full where there are ten rows for every entry of a covariance and
+        mean (650 in ten columns), else diagonal, and isotropic beyond 20 columns.
     concentration : float, default=10.0
         Mass α of the process. A hundred times more moves the threshold by five nats only.
     mean_strength : float or None, default=None
@@ -115,7 +117,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     split_ratios_ : ndarray of shape (K,)
         Log-ratio of the best split of each cluster that was not made: how far it is from one.
     split_scales_ : ndarray of shape (K,)
-        Largest ``prior_scale`` below the present one at which it would be made; NaN if none.
+        Nearest ``prior_scale`` at which it would be made; NaN if none within a factor of 10,000.
     history_ : list of dict
         Loss over the steps.
     module_ : torch.nn.Module
@@ -250,9 +252,11 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             )
             growth.start(self._first_labels(scaled, n_clusters, seed))
             settled = growth.run()
-            factors = np.geomspace(1.0, 1e-4, 41)
-            finer = [self._finer(prior, factor) for factor in factors]
-            self.split_ratios_, first = growth.best_splits(finer)
+            factors = np.geomspace(1e-4, 1e4, 81)
+            factors = factors[np.argsort(np.abs(np.log(factors)), kind="stable")]
+            self.split_ratios_, first = growth.best_splits(
+                [self._rescaled(prior, factor) for factor in factors]
+            )
         scales = np.where(first >= 0, factors[first], np.nan)
         self.split_scales_ = scales * self._relative_scale
         self.history_, self.split_merge_history_ = growth.losses, growth.moves
@@ -280,8 +284,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             return replace(prior, scale=scale, kappa=kappa)
         return prior
 
-    def _finer(self, prior: NormalWishart, factor: float) -> NormalWishart:
-        """The prior of a smaller ``prior_scale``, on which κ₀ may depend too."""
+    def _rescaled(self, prior: NormalWishart, factor: float) -> NormalWishart:
+        """The prior of another ``prior_scale``, on which κ₀ may depend too."""
         tied = self.prior == "data" and self.mean_strength is None
         kappa = prior.kappa * factor if tied else prior.kappa
         return replace(prior, scale=prior.scale * factor, kappa=kappa)
@@ -315,7 +319,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         if isinstance(self.init_n_clusters, str):
             most = _MOST_STARTS if self.max_clusters is None else self.max_clusters
             return max(1, min(_MOST_STARTS, most, n_rows // _ROWS_A_START))
-        check_rows(n_rows, self.init_n_clusters)
+        check_rows(n_rows, self.init_n_clusters, "init_n_clusters")
         if self.max_clusters is not None and self.init_n_clusters > self.max_clusters:
             raise DataError(
                 f"init_n_clusters={self.init_n_clusters} is more than "

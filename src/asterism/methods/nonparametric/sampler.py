@@ -43,7 +43,7 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
     prior_scale : float, default=0.05
         Expected variance within a cluster as a part of that of all rows, column by column.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
-        Of a cluster; "auto" is full up to 20 columns and isotropic beyond.
+        Of a cluster; "auto" as in :class:`~asterism.DeepDPM`.
     concentration : float, default=10.0
         Mass α of the process.
     mean_strength : float or None, default=None
@@ -131,7 +131,7 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
         self.verbose = verbose
 
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
-        check_rows(len(X), self.init_n_clusters)
+        check_rows(len(X), self.init_n_clusters, "init_n_clusters")
         self._fit_coordinates(X)
         x = self._scaled(X)
         start = np.zeros(len(x), dtype=np.int64)
