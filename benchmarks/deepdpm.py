@@ -12,6 +12,8 @@ Settings   one for all data sets, the defaults; variational mixture with at most
 Scores     ACC by matching, NMI, ARI; K as found and K of clusters above 1 % of the rows. Labels
            only score, but for the methods that are told K.
 Starts     K and NMI of DeepDPM from 1 to 50 clusters at the beginning.
+Mind       DeepDPM begins with fifty clusters and the variational mixture has fifty components at
+           most, which happens to be the number of classes of ImageNet-50: there K says little.
 """
 
 import argparse
