@@ -97,7 +97,7 @@ class NormalWishart:
     4.0
     >>> one = gather_statistics(torch.ones(1, 2), torch.ones(1, 1), prior.covariance)
     >>> round(prior.log_evidence(one).item(), 2)
-    -13.02
+    -9.95
     """
 
     mean: Tensor  # (D,)
