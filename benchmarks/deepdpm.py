@@ -80,7 +80,9 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def code(method: str) -> Row:
     """What a fit of ours is known again by: the text of the modules that make it."""
-    files = {"DeepDPM": ("deepdpm", "growth"), "DP sampler": ("sampler", "chain")}.get(method)
+    files = {"DeepDPM": ("deepdpm", "growth", "learning"), "DP sampler": ("sampler", "chain")}.get(
+        method
+    )
     if files is None:
         return {}
     root = Path(asterism.__file__).parent

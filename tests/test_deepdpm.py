@@ -13,7 +13,8 @@ import asterism
 from asterism import DeepDPM
 from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
-from asterism.methods.nonparametric.growth import Growth, Schedule
+from asterism.methods.nonparametric.growth import Growth
+from asterism.methods.nonparametric.learning import Schedule
 from asterism.nn.splitmerge import SplitMergeBatch, SplitMergeNet
 from asterism.plotting import plot_split_merge
 

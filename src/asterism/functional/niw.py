@@ -22,16 +22,26 @@ Gelman et al., "Bayesian data analysis", 3rd edition, 2013, section 3.6.
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-__all__ = ["COVARIANCES", "Gaussians", "NormalWishart", "Statistics", "gather_statistics"]
+__all__ = [
+    "COVARIANCES",
+    "Gaussians",
+    "NormalWishart",
+    "Statistics",
+    "gather_statistics",
+    "label_statistics",
+]
 
 COVARIANCES = ("full", "diagonal", "isotropic")
 
+_ROWS = 1 << 14  # whose clusters are written out at once
 _ENTRIES = 1 << 22  # of products of columns held at once
 _JITTERS = 12
 
@@ -222,6 +232,19 @@ def gather_statistics(x: Tensor, weights: Tensor, covariance: str) -> Statistics
     square[..., first, second] = products
     square[..., second, first] = products
     return Statistics(count, total, square)
+
+
+def label_statistics(x: Tensor, labels: Tensor, k: int, covariance: str) -> Statistics:
+    """Statistics of K clusters from rows (N, D) and their labels (N,), some rows at a time.
+
+    >>> label_statistics(torch.ones(3, 1), torch.tensor([0, 1, 1]), 2, "full").n.tolist()
+    [1.0, 2.0]
+    """
+    parts = [
+        gather_statistics(rows, one_hot(own, k), covariance)
+        for rows, own in zip(x.split(_ROWS), labels.split(_ROWS), strict=True)
+    ]
+    return reduce(Statistics.plus, parts)
 
 
 def _log_det(matrix: Tensor) -> Tensor:

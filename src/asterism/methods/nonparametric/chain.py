@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from asterism.functional.niw import NormalWishart, Statistics, gather_statistics
+from asterism.functional.niw import NormalWishart, Statistics, label_statistics
 from asterism.functional.splits import log_odds, log_split_ratio, search_splits
 
 __all__ = ["Chain"]
@@ -155,14 +155,7 @@ class Chain:
         return odds.clamp(-limit, limit)
 
     def _gather(self, rows: Tensor, labels: Tensor, k: int) -> Statistics:
-        parts = zip(rows.split(_CHUNK), labels.split(_CHUNK), strict=True)
-        first, *others = (
-            gather_statistics(self.x[r], F.one_hot(c, k).double(), self.prior.covariance)
-            for r, c in parts
-        )
-        for part in others:
-            first = first.plus(part)
-        return first
+        return label_statistics(self.x[rows], labels, k, self.prior.covariance)
 
     def _relabel(self, a: int, b: int | None, *groups: Tensor) -> None:
         """Take clusters out and number new ones last, as :func:`_joined` does."""

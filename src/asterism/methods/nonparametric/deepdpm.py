@@ -29,7 +29,8 @@ from asterism.base import DeepClusterer
 from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
 from asterism.methods.nonparametric.conjugate import ConjugateMixin
-from asterism.methods.nonparametric.growth import Growth, Schedule
+from asterism.methods.nonparametric.growth import Growth
+from asterism.methods.nonparametric.learning import Schedule
 from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
 
 __all__ = ["DeepDPM"]

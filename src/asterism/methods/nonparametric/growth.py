@@ -1,15 +1,13 @@
 """How clusters of a mixture grow in number and shrink: a network and the evidence by turns.
 
-    epoch    the net learns the E-step of the present mixture; then the mixture the M-step of the
-             net's assignments
-    round    a few epochs, then a move: splits, merges, splits, merges …
+    round    a few epochs of ``nonparametric.learning``, then splits or merges, by turns
     split    of every cluster the best two halves are searched; those of log H > 0 stay parted
     merge    pairs of log H < 0, best first, each cluster once
     end      after ``patience`` split rounds and merge rounds without a move, always on merges
 
 What is moved is told to the net at once, and the mixture then waits until it has followed. Halves
 that are merged again were split in vain: their cluster is not tried in the next round, and after
-the second time never again. Rows are gone through in chunks; memory is linear in them.
+the second time never again.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,9 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from asterism.functional.niw import NormalWishart, Statistics, gather_statistics
+from asterism.functional.niw import NormalWishart, Statistics, label_statistics
 from asterism.functional.splits import (
     halves_ratio,
     log_odds,
@@ -30,54 +27,23 @@ from asterism.functional.splits import (
     row_weights,
     search_splits,
 )
-from asterism.nn.splitmerge import SplitMergeBatch, SplitMergeNet
-from asterism.training import TrainingPlan, train
-from asterism.training.sources import derive_seed
+from asterism.methods.nonparametric.learning import Learning
 
-__all__ = ["Growth", "Schedule"]
+__all__ = ["Growth"]
 
 _CHUNK = 1 << 14
-_ROWS = 1 << 16  # of an M-step, a new sample each time; moves look at all
 _SAMPLE = 1024  # rows of a cluster through which its halves are searched
-_MOST_EPOCHS, _LEVEL, _CLOSE = 20, 0.9, 0.01  # of the net that follows the mixture
-_MEMBERS = 64  # rows of a cluster that its own net sees in a step
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """When and how moves are made; see :class:`~asterism.DeepDPM`."""
-
-    lr: float = 2e-3
-    batch_size: int = 1024
-    epoch_steps: int = 50
-    epochs: int = 3
-    max_rounds: int = 60
-    patience: int = 2
-    search: str = "both"
-    n_neighbors: int | None = None
-    acceptance: str = "greedy"
-    smallest: int = 5
-    max_clusters: int | None = None
-    coarsening: float | None = None
 
 
 @dataclass
-class Growth:
-    """One fit: the rows, the net and the mixture, and what has been moved."""
+class Growth(Learning):
+    """One fit: what learns, and what has been moved."""
 
-    x: Tensor  # (N, D) on the CPU
-    module: SplitMergeNet
-    prior: NormalWishart
-    alpha: float
-    schedule: Schedule
-    seed: int
     report: Callable[[dict[str, Any]], None] = lambda _: None
-    moves: list[dict[str, Any]] = field(default_factory=list)
-    losses: list[dict[str, float]] = field(default_factory=list)
+    moves: list[dict[str, Any]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.steps = 0
-        self.chance = torch.Generator().manual_seed(derive_seed(2, self.seed))
+        super().__post_init__()
         limit = self.schedule.coarsening
         self.zeta = 1.0 if limit is None else 1 / (1 + len(self.x) / limit)
 
@@ -89,7 +55,7 @@ class Growth:
         self.strikes = torch.zeros(self.module.n_clusters, dtype=torch.int64)
         self.barred = torch.zeros(self.module.n_clusters, dtype=torch.bool)
         self.born = torch.full((self.module.n_clusters,), -1)  # the split a cluster came of
-        self._take(self._hard_statistics())
+        self._take(self._own_statistics())
         self._follow()
 
     def run(self) -> bool:
@@ -128,131 +94,6 @@ class Growth:
         pays = torch.stack([self._split_ratios(stats, prior) for prior in priors]) > 0  # (P, K)
         first = torch.where(pays.any(dim=0), pays.int().argmax(dim=0), -1)
         return self._split_ratios(stats, self.prior).numpy(), first.numpy()
-
-    # --- epochs -------------------------------------------------------------------------------
-
-    def _follow(self) -> None:
-        """Let the net learn a mixture that has changed at once, until it hardly learns more."""
-        before = np.inf
-        for _ in range(_MOST_EPOCHS):
-            self._epoch(adapt=False)
-            divergence = self._divergence()
-            if divergence < _CLOSE or divergence > _LEVEL * before:
-                break
-            before = divergence
-
-    def _divergence(self) -> float:
-        """How far the net is from the E-step, on a sample of the rows."""
-        rows = torch.randint(len(self.x), (min(len(self.x), 4096),), generator=self.chance)
-        with torch.inference_mode():
-            return float(self.module.divergence(self.x[rows].to(self.module.bias.device)))
-
-    def _epoch(self, adapt: bool = True) -> None:
-        """Let the net follow the mixture and, where asked, the mixture the net."""
-        plan = self.schedule
-        parts = plan.search != "em"
-        if self.module.n_clusters > 1 or parts:
-            steps = plan.epoch_steps
-            source = _Rows(self, plan.batch_size, self._draw())
-            records = train(
-                self.module,
-                source,
-                TrainingPlan(steps=steps, lr=plan.lr, log_every=steps),
-                seed=source.seed,
-            )
-            self.steps += steps
-            self.losses.append({"step": self.steps, "loss": records[-1]["loss"]})
-        if adapt:
-            self._m_step()
-        if parts:
-            self._learn_halves()
-
-    @property
-    def n_members(self) -> int:
-        """Rows of each cluster in a batch."""
-        return 0 if self.schedule.search == "em" else _MEMBERS
-
-    def _m_step(self) -> None:
-        x = self.x
-        if len(x) > _ROWS:
-            x = x[torch.randint(len(x), (_ROWS,), generator=self.chance)]
-        stats = self._accumulate(x, lambda part: self._net(part).exp())
-        factor = len(self.x) / len(x)
-        self._take(stats.times(factor))
-
-    def _take(self, stats: Statistics) -> None:
-        """Let the most probable parameters under these statistics be the mixture's."""
-        self.stats = stats
-        k = len(stats.n)
-        weights = (stats.n + self.alpha / k) / (stats.n.sum() + self.alpha)
-        self.densities, self.log_weights = self.prior.mode(stats), weights.log()
-        halves = None
-        if len(self.module.halves) != k:
-            halves = self.densities.mean.unsqueeze(1).repeat(1, 2, 1)
-        self.module.tell(self.densities, self.log_weights, halves)
-
-    def _learn_halves(self) -> None:
-        """Means of the halves that every cluster's own net makes; of a cut where it makes none."""
-        members, keep = self._members(512)
-        with torch.inference_mode():
-            r = self.module.parts(members.to(self.module.bias.device)).exp().cpu()
-        r = r * keep.unsqueeze(-1)
-        share = r.sum(dim=1)
-        means = (r.mT @ members) / share.clamp_min(1e-9).unsqueeze(-1)
-        lost = share.min(dim=1).values < 0.01 * share.sum(dim=1)
-        near = (means[:, 0] - means[:, 1]).norm(dim=-1) < 1e-6 * members.abs().amax(dim=(1, 2))
-        if (useless := lost | near).any():
-            centre, deviation = _moments(members[useless], keep[useless])
-            means[useless] = torch.stack([centre + deviation, centre - deviation], dim=1)
-        self.module.halves = means.to(self.module.bias)
-
-    # --- looking at all rows ------------------------------------------------------------------
-
-    @torch.inference_mode()
-    def _net(self, x: Tensor) -> Tensor:
-        return self.module(x.to(self.module.bias.device)).cpu()
-
-    def _look(self) -> None:
-        """Assign all rows by the net."""
-        parts = [self._net(part).argmax(dim=1) for part in self.x.split(_CHUNK)]
-        self.labels = torch.cat(parts)
-
-    def _hard_statistics(self) -> Statistics:
-        k = self.module.n_clusters
-        start = 0
-
-        def one_hot(part: Tensor) -> Tensor:
-            nonlocal start
-            labels = self.labels[start : start + len(part)]
-            start += len(part)
-            return F.one_hot(labels, k).double()
-
-        return self._accumulate(self.x, one_hot)
-
-    def _accumulate(self, x: Tensor, weigh: Callable[[Tensor], Tensor]) -> Statistics:
-        total: Statistics | None = None
-        for part in x.split(_CHUNK):
-            stats = gather_statistics(part, weigh(part), self.prior.covariance)
-            total = stats if total is None else total.plus(stats)
-        assert total is not None
-        return total
-
-    def _members(self, most: int, which: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """At most so many random rows of each cluster, (K, M, D), padded, and which are rows."""
-        k = self.module.n_clusters
-        which = torch.arange(k) if which is None else which
-        shuffled = torch.randperm(len(self.x), generator=self.chance)
-        order = shuffled[self.labels[shuffled].argsort(stable=True)]
-        counts = torch.bincount(self.labels, minlength=k)
-        first = counts.cumsum(0) - counts
-        size = int(counts[which].clamp_max(most).max().clamp_min(1))
-        place = torch.arange(size)
-        keep = place < counts[which, None]
-        rows = order[torch.where(keep, first[which, None] + place, 0)]
-        return self.x[rows] * keep.unsqueeze(-1), keep
-
-    def _draw(self) -> int:
-        return int(torch.randint(2**62, (), generator=self.chance))
 
     # --- moves --------------------------------------------------------------------------------
 
@@ -326,21 +167,22 @@ class Growth:
         """Statistics (B, 2) of the halves into which the net would part all rows of clusters."""
         place = torch.full((self.module.n_clusters,), -1)
         place[which] = torch.arange(len(which))
-        total: Statistics | None = None
-        for part, labels in zip(self.x.split(_CHUNK), self.labels.split(_CHUNK), strict=True):
-            own = place[labels]
-            rows, own = part[own >= 0], own[own >= 0]
-            odds = self.module.halve(rows, directions[own]).cpu()
-            half = F.one_hot(2 * own + (odds <= 0), 2 * len(which)).double()
-            stats = gather_statistics(rows, half, self.prior.covariance)
-            total = stats if total is None else total.plus(stats)
-        assert total is not None
-        return Statistics(*(part.unflatten(0, (-1, 2)) for part in total))
+        own = place[self.labels]
+        rows, own = self.x[own >= 0], own[own >= 0]
+        parts = zip(rows.split(_CHUNK), own.split(_CHUNK), strict=True)
+        odds = torch.cat([self.module.halve(part, directions[c]).cpu() for part, c in parts])
+        half = 2 * own + (odds <= 0)
+        stats = label_statistics(rows, half, 2 * len(which), self.prior.covariance)
+        return Statistics(*(part.unflatten(0, (-1, 2)) for part in stats))
+
+    def _own_statistics(self) -> Statistics:
+        k = self.module.n_clusters
+        return label_statistics(self.x, self.labels, k, self.prior.covariance)
 
     def _merge(self, number: int) -> bool:
         before = self.module.n_clusters
         self._drop_empty()
-        stats = self._hard_statistics()
+        stats = self._own_statistics()
         ratios = merge_ratios(
             stats.times(self.zeta), self.prior, self.alpha, self.schedule.n_neighbors
         )
@@ -423,34 +265,3 @@ class Growth:
         }
         self.moves.append(record)
         self.report(record)
-
-
-class _Rows:
-    """Batches of rows, and of every cluster the same number of its own."""
-
-    def __init__(self, growth: Growth, batch_size: int, seed: int) -> None:
-        self.x, self.seed, self.n_members = growth.x, seed % 2**31, growth.n_members
-        self.batch_size = min(batch_size, len(self.x))
-        if self.n_members:
-            self.order = growth.labels.argsort()
-            self.counts = torch.bincount(growth.labels, minlength=growth.module.n_clusters)
-            self.first = self.counts.cumsum(0) - self.counts
-
-    def __call__(self, index: int) -> SplitMergeBatch:
-        chance = torch.Generator().manual_seed(derive_seed(0, self.seed, index))
-        rows = self.x[torch.randint(len(self.x), (self.batch_size,), generator=chance)]
-        if not self.n_members:
-            return SplitMergeBatch(rows)
-        u = torch.rand(len(self.counts), self.n_members, generator=chance)
-        place = self.first[:, None] + (u * self.counts[:, None]).long()
-        return SplitMergeBatch(rows, self.x[self.order[place.clamp_max(len(self.x) - 1)]])
-
-
-def _moments(x: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean (K, D), and the leading axis of length one deviation, of padded rows (K, M, D)."""
-    weight = keep.unsqueeze(-1).to(x.dtype)
-    n = weight.sum(dim=1).clamp_min(1)
-    mean = (x * weight).sum(dim=1) / n
-    centred = (x - mean.unsqueeze(1)) * weight
-    values, axes = torch.linalg.eigh(centred.mT @ centred / n.unsqueeze(-1))
-    return mean, axes[..., -1] * values[..., -1:].clamp_min(0).sqrt()
