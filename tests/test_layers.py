@@ -14,7 +14,7 @@ ROWS = [
     {"exceptions"},
     {"functional", "io"},
     {"nn", "datasets"},
-    {"training", "priors", "metrics"},
+    {"training", "losses", "priors", "metrics"},
     {"_validation"},
     {"base"},
     {"methods"},
@@ -23,7 +23,7 @@ ROWS = [
     {"__main__"},
 ]
 ROW_OF = {name: row for row, names in enumerate(ROWS) for name in names}
-PURE = {"nn", "functional"}
+PURE = {"nn", "losses", "functional"}
 
 
 def modules():

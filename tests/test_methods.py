@@ -19,6 +19,7 @@ from asterism import (
     SetTransformerMixture,
 )
 from asterism._validation import draw_seed
+from asterism.base.embedded import has_levelled
 from asterism.exceptions import TrainingError
 from asterism.functional.assignments import (
     by_decreasing_size,
@@ -26,7 +27,6 @@ from asterism.functional.assignments import (
     spherical_log_responsibilities,
 )
 from asterism.functional.scaling import fit_scaling
-from asterism.methods.ae_kmeans import has_levelled
 from asterism.methods.baselines.linkage import laplacian_spectrum, neighbour_graph
 from asterism.priors import GaussianMixturePrior
 from asterism.training import TrainingPlan

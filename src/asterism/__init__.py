@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from asterism.methods.ccp import ACP, CCP
     from asterism.methods.dac import DAC
     from asterism.methods.ncp import NCP
+    from asterism.methods.nonparametric.ae_deepdpm import AEDeepDPM
     from asterism.methods.nonparametric.deepdpm import DeepDPM
     from asterism.methods.nonparametric.dp_means import DPMeans
     from asterism.methods.nonparametric.sampler import DPSampler
@@ -33,6 +34,7 @@ __version__ = "0.1.0.dev0"
 
 _PUBLIC = {
     "ACP": "asterism.methods.ccp",
+    "AEDeepDPM": "asterism.methods.nonparametric.ae_deepdpm",
     "AEKMeans": "asterism.methods.ae_kmeans",
     "Asterism": "asterism.methods.asterism",
     "AutoAgglomerative": "asterism.methods.baselines.linkage",

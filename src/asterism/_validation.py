@@ -27,6 +27,7 @@ from asterism.training.seeding import borrowed_generators, seed_generators
 __all__ = [
     "LARGEST",
     "CountRange",
+    "HasMethods",
     "Hidden",
     "Integral",
     "Interval",

@@ -16,7 +16,7 @@ throughout belongs to no cluster and is labelled −1.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -60,6 +60,8 @@ class Clusterer(ClusterMixin, BaseEstimator):
     _cluster_numbers: ClassVar[tuple[str, ...]] = ()
     _chunk: ClassVar[int] = 1 << 15  # rows assigned at once, so that memory stays flat
     _kept: ClassVar[tuple[str, ...]] = ()  # fitted attributes that outlive a new fit
+    _unsaved: ClassVar[tuple[str, ...]] = ()  # parameters that no file can hold
+    _parts: ClassVar[Mapping[str, "type[Clusterer]"]] = {}  # fitted attributes that are estimators
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
 
     random_state: Any
@@ -206,7 +208,13 @@ class Clusterer(ClusterMixin, BaseEstimator):
         with persistence.as_weights_error(f"the card's parameters do not fit {cls.__name__}"):
             estimator = cls(**persistence.restore_parameters(card["parameters"]))
         with persistence.as_weights_error(f"the card's state does not fit {cls.__name__}"):
-            persistence.restore_state(estimator, arrays, card.get("state", {}))
+            state = dict(card.get("state", {}))
+            for name, part in cls._parts.items():
+                own = {
+                    k.removeprefix(f"{name}/"): a for k, a in arrays.items() if k.startswith(name)
+                }
+                setattr(estimator, name, part._restore(own, state.pop(name), path))
+            persistence.restore_state(estimator, arrays, state)
             if any(key.startswith(persistence.MODULE) for key in arrays):
                 estimator.module_ = persistence.restore_module(estimator._make_module, arrays)
         return estimator

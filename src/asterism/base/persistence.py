@@ -4,6 +4,7 @@ Saved are the constructor's parameters and every public fitted attribute (``name
 
     numeric arrays   tensors ``attribute/<name>``
     the torch module tensors ``module_/<key>`` of its state; the class knows how to build it
+    a fitted estimator within   its arrays under ``<name>/``, its parameters and values in JSON
     strings, numbers, lists, tuples, dictionaries, None   JSON
 """
 
@@ -22,6 +23,7 @@ from asterism._validation import seeded
 from asterism.exceptions import AsterismWarning, WeightsError
 
 __all__ = [
+    "arrays_under",
     "as_weights_error",
     "collect_parameters",
     "collect_state",
@@ -56,6 +58,14 @@ def collect_parameters(estimator: BaseEstimator) -> dict[str, Any]:
                 stacklevel=4,
             )
             value = None
+        if name in getattr(estimator, "_unsaved", ()) and value is not None:
+            warnings.warn(
+                f"{name} is not saved with the model: keep it, and pass it to "
+                f"load(path, {name}=...)",
+                AsterismWarning,
+                stacklevel=4,
+            )
+            value = None
         parameters[name] = _plain(value, name)
     return parameters
 
@@ -70,6 +80,10 @@ def collect_state(estimator: BaseEstimator) -> tuple[dict[str, np.ndarray], dict
         if isinstance(value, nn.Module):
             state = value.state_dict()
             arrays |= {f"{name}/{key}": part.cpu().numpy() for key, part in state.items()}
+        elif isinstance(value, BaseEstimator):
+            inner, state = collect_state(value)
+            arrays |= {f"{name}/{key}": array for key, array in inner.items()}
+            values[name] = {"parameters": collect_parameters(value), "state": state}
         elif isinstance(value, np.ndarray) and value.dtype != object:
             arrays[_ARRAY + name] = value
         elif isinstance(value, np.ndarray):
@@ -88,6 +102,12 @@ def restore_state(
             setattr(estimator, _fitted_name(key.removeprefix(_ARRAY)), array)
     for name, value in values.items():
         setattr(estimator, _fitted_name(name), _rich(value))
+
+
+def arrays_under(name: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays of the estimator kept as the attribute ``name``."""
+    first = f"{name}/"
+    return {k.removeprefix(first): array for k, array in arrays.items() if k.startswith(first)}
 
 
 def restore_module(make: Callable[[], nn.Module], arrays: dict[str, np.ndarray]) -> nn.Module:

@@ -13,32 +13,17 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from torch import nn
 
-from asterism._validation import (
-    Integral,
-    Interval,
-    LayerSizes,
-    Real,
-    StrOptions,
-    at_least,
-    check_rows,
-    seeded,
-)
-from asterism.base import DeepClusterer, EmbeddingMixin
+from asterism._validation import Integral, Interval, at_least, check_rows
+from asterism.base import EmbeddedClusterer
 from asterism.functional.assignments import spherical_log_responsibilities
-from asterism.functional.scaling import SCALINGS, fit_scaling
-from asterism.nn.autoencoder import Autoencoder
-from asterism.training import ArraySource, TrainingPlan, train
-from asterism.training.history import Record
 
 __all__ = ["AEKMeans"]
 
 
-class AEKMeans(EmbeddingMixin, DeepClusterer):
+class AEKMeans(EmbeddedClusterer):
     """K-means on the codes of an autoencoder trained on the same data.
 
     Parameters
@@ -97,18 +82,10 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
     (3, (150, 4))
     """
 
-    _module_class: ClassVar[type[nn.Module]] = Autoencoder
     _per_cluster: ClassVar[tuple[str, ...]] = ("cluster_centers_",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DeepClusterer._parameter_constraints,
+        **EmbeddedClusterer._parameter_constraints,
         "n_clusters": [at_least(1)],
-        "latent_dim": [at_least(1), None],
-        "hidden_dims": [LayerSizes()],
-        "max_steps": [at_least(0)],
-        "tol": [Interval(Real, 0, 1, closed="left")],
-        "batch_size": [at_least(1)],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "scaling": [StrOptions(set(SCALINGS))],
         "n_init": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -143,56 +120,12 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
 
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         check_rows(len(X), self.n_clusters)
-        self.offset_, self.factor_ = fit_scaling(X, self.scaling)
-        self.architecture_ = {
-            "dim": X.shape[1],
-            "hidden_dims": tuple(self.hidden_dims),
-            "latent_dim": self.latent_dim or min(10, X.shape[1]),
-        }
-        with seeded(seed):
-            self.module_ = self._make_module()
-        self._train_autoencoder(X, seed)
+        self._pretrain(X, seed)
         codes = self._codes(X).astype(np.float64)
         kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed).fit(codes)
         self.cluster_centers_ = kmeans.cluster_centers_
         self.inertia_ = float(kmeans.inertia_)
         self.variance_ = self.inertia_ / codes.size
-
-    def _train_autoencoder(self, X: np.ndarray, seed: int) -> None:
-        module = self._on_device()
-        log_every = max(1, self.max_steps // 100)
-        self.history_ = train(
-            module,
-            ArraySource(self._scaled(X), self.batch_size, seed),
-            TrainingPlan(
-                steps=self.max_steps,
-                lr=self.lr,
-                schedule="cosine",
-                warmup=min(0.1, 200 / max(self.max_steps, 1)),
-                log_every=log_every,
-            ),
-            seed=seed,
-            verbose=bool(self.verbose),
-            description="autoencoder",
-            should_stop=lambda records: has_levelled(records, self.tol),
-        )
-        self.n_iter_ = self.history_[-1]["step"] if self.history_ else 0
-
-    def _scaled(self, X: np.ndarray) -> torch.Tensor:
-        return self._tensor((X - self.offset_) * self.factor_)
-
-    @torch.inference_mode()
-    def _codes(self, X: np.ndarray, chunk: int = 4096) -> np.ndarray:
-        encoder: Any = self._on_device().encoder
-        parts = [encoder(self._scaled(X[i : i + chunk])).cpu() for i in range(0, len(X), chunk)]
-        return torch.cat(parts).numpy()
-
-    def _embed(self, X: np.ndarray) -> np.ndarray:
-        return self._codes(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.architecture_["latent_dim"])
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         log_r = spherical_log_responsibilities(
@@ -205,12 +138,3 @@ class AEKMeans(EmbeddingMixin, DeepClusterer):
         """Mean over rows of minus the squared distance to the nearest centre, in the embedding."""
         squared = cdist(self._codes(X), self.cluster_centers_, "sqeuclidean")
         return -float(squared.min(axis=1).mean())
-
-
-def has_levelled(records: list[Record], tol: float, window: int = 10) -> bool:
-    """Whether the loss fell by less than the fraction ``tol`` between the last two windows."""
-    if tol == 0 or len(records) < 2 * window:
-        return False
-    before = np.mean([record["loss"] for record in records[-2 * window : -window]])
-    latest = np.mean([record["loss"] for record in records[-window:]])
-    return bool(latest > (1 - tol) * before)

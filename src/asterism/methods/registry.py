@@ -227,6 +227,15 @@ register(
 )
 register(
     Method(
+        "ae-deepdpm",
+        "asterism.methods.nonparametric.ae_deepdpm:AEDeepDPM",
+        "nonparametric",
+        "DeepDPM on the codes of an autoencoder, both learning by turns; K found",
+        takes_k=False,
+    )
+)
+register(
+    Method(
         "dp-sampler",
         "asterism.methods.nonparametric.sampler:DPSampler",
         "nonparametric",

@@ -24,11 +24,20 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from tqdm import tqdm
 
-from asterism._validation import Interval, Real, StrOptions, at_least, check_rows, seeded
+from asterism._validation import (
+    HasMethods,
+    Interval,
+    Real,
+    StrOptions,
+    at_least,
+    check_rows,
+    seeded,
+)
 from asterism.base import DeepClusterer
 from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
 from asterism.methods.nonparametric.conjugate import ConjugateMixin
+from asterism.methods.nonparametric.encoding import encode
 from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule
 from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
@@ -51,6 +60,11 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         Clusters to begin with, by k-means; "auto" is one for every fifty rows and at most fifty.
         Beginning with one works where a cut in two pays at every step, which it does not among many
         clusters that form one cloud.
+    encoder : transformer, torch.nn.Module, callable or None, default=None
+        Trained already, it turns rows into the features that are clustered: anything with
+        ``transform``, a network that takes float32 rows, or a function of an array. It is used as
+        it is and not saved with the model; see :class:`~asterism.AEDeepDPM` for features that learn
+        from the clusters.
     max_clusters : int or None, default=None
         Never split beyond this number.
     prior_scale : float, default=0.05
@@ -112,7 +126,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         Cluster of each row, 0 the largest.
     n_clusters_ : int
     weights_, means_, covariances_ : ndarray of shape (K,), (K, D), (K, D, D) or (K, D)
-        The mixture, in the user's units (of rows of unit length with ``scaling="rows"``).
+        The mixture, in the user's units, or those of the encoder's features (of rows of unit length
+        with ``scaling="rows"``).
     split_merge_history_ : list of dict
         Every move: round, step, what was tried, how many were taken and K before and after.
     split_ratios_ : ndarray of shape (K,)
@@ -139,8 +154,10 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     """
 
     module_: SplitMergeNet
+    n_features_encoded_: int
 
     has_density: ClassVar[bool] = True
+    _unsaved: ClassVar[tuple[str, ...]] = ("encoder",)
     _module_class: ClassVar[type[nn.Module]] = SplitMergeNet
     _per_cluster: ClassVar[tuple[str, ...]] = (
         "weights_",
@@ -153,6 +170,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         **DeepClusterer._parameter_constraints,
         **ConjugateMixin._parameter_constraints,
         "init_n_clusters": [at_least(1), StrOptions({"auto"})],
+        "encoder": [HasMethods("transform"), callable, None],
         "max_clusters": [at_least(1), None],
         "coarsening": [Interval(Real, 0, None, closed="neither"), None],
         "prior": [StrOptions({"data", "reference"})],
@@ -174,6 +192,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         self,
         init_n_clusters: int | str = "auto",
         *,
+        encoder: Any = None,
         max_clusters: int | None = None,
         prior_scale: float = 0.05,
         coarsening: float | None = 5000,
@@ -200,6 +219,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         verbose: int | bool = False,
     ) -> None:
         self.init_n_clusters = init_n_clusters
+        self.encoder = encoder
         self.max_clusters = max_clusters
         self.prior_scale = prior_scale
         self.coarsening = coarsening
@@ -227,8 +247,11 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
 
     # --- fit ----------------------------------------------------------------------------------
 
-    def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
-        n_clusters = self._first_count(len(X))
+    def _fit(self, X: np.ndarray, y: Any, seed: int, start: np.ndarray | None = None) -> None:
+        n_clusters = self._first_count(len(X)) if start is None else int(start.max()) + 1
+        if self.encoder is not None:
+            X = encode(self.encoder, X)
+            self.n_features_encoded_ = X.shape[1]
         self._fit_coordinates(X)
         scaled = self._single(X)
         x, prior = torch.from_numpy(scaled), self._make_prior(scaled)
@@ -251,7 +274,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
                 seed,
                 report=lambda move: _show(bar, move),
             )
-            growth.start(self._first_labels(scaled, n_clusters, seed))
+            growth.start(self._first_labels(scaled, n_clusters, seed) if start is None else start)
             settled = growth.run()
             factors = np.geomspace(1e-4, 1e4, 81)
             factors = factors[np.argsort(np.abs(np.log(factors)), kind="stable")]
@@ -290,6 +313,23 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         tied = self.prior == "data" and self.mean_strength is None
         kappa = prior.kappa * factor if tied else prior.kappa
         return replace(prior, scale=prior.scale * factor, kappa=kappa)
+
+    def _features(self, X: np.ndarray) -> np.ndarray:
+        """What the mixture is about: the encoder's features, or the rows themselves."""
+        if not hasattr(self, "n_features_encoded_"):
+            return X
+        if self.encoder is None:
+            raise DataError(
+                "the model was fitted to the features of an encoder, which is not saved with it: "
+                "load it with DeepDPM.load(path, encoder=...)"
+            )
+        features = encode(self.encoder, X)
+        if features.shape[1] != self.n_features_encoded_:
+            raise DataError(
+                f"the encoder gives {features.shape[1]} features, the model was fitted to "
+                f"{self.n_features_encoded_}: pass the encoder of the fit"
+            )
+        return features
 
     def _single(self, X: np.ndarray) -> np.ndarray:
         """Scaled rows in single precision; those beyond its squares' range are moved to its end."""
@@ -353,11 +393,12 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
-            return self._net(self._tensor(self._single(X))).cpu().numpy()
+            return self._net(self._tensor(self._single(self._features(X)))).cpu().numpy()
 
     def _score(self, X: np.ndarray) -> float:
         """Mean log-likelihood a row under the mixture."""
         total, module = 0.0, self._net
+        X = self._features(X)
         size = max(1, _ENTRIES // module.means.numel())  # rows whose distances are held at once
         with torch.inference_mode():
             for start in range(0, len(X), size):

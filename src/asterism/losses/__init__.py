@@ -1,0 +1,1 @@
+"""What networks minimise: functions from tensors to a scalar."""
