@@ -1,6 +1,6 @@
 """Image sets of handwritten characters never seen before: DAC beside methods on an embedding.
 
-    ASTERISM_DATA=... python benchmarks/omniglot.py --train OUT --seconds 3600
+    ASTERISM_DATA=... python benchmarks/omniglot.py --train OUT --steps 8000
     ASTERISM_DATA=... python benchmarks/omniglot.py --weights OUT [--batches 100]
 
 Data        Omniglot, background small 1: 136 characters by 20 hands, 28 × 28. The characters are
@@ -8,7 +8,7 @@ Data        Omniglot, background small 1: 136 characters by 20 hands, 28 × 28. 
 Training    every training character turned by quarters and mirrored, which makes eight classes of
             it, and each image in five versions: itself, and four turned by up to 10°, scaled by up
             to 10 % and moved by up to two pixels. DAC with convolutional encoder and without
-            densities, sets of 30 … 99 images of at most 4 classes; an hour of one core by default.
+            densities, sets of 30 … 99 images of at most 4 classes.
             The autoencoder of ``AEKMeans``, as it comes (10 codes), learns from the same images;
             its own k-means is not used. ``--train`` writes OUT and OUT-ae.
 Benchmarks  ``image-filtering`` (K ≤ 4, N < 100) and ``image-clustering`` (K ≤ 12, N < 300), 100
@@ -31,6 +31,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,21 +108,21 @@ def to_bytes(images: np.ndarray) -> np.ndarray:
 # --- training -----------------------------------------------------------------------------------
 
 
-def train(out: str, seconds: float, loss: str, width: int, ae_steps: int) -> None:
+def train(out: str, steps: int, loss: str, width: int, ae_steps: int) -> None:
     """Write the weights of DAC to OUT, and the autoencoder to OUT-ae."""
     images, labels = training_images()
     command = shlex.join(["python", "benchmarks/omniglot.py", *sys.argv[1:]])
-    encoder = AEKMeans(2, n_init=1, max_steps=ae_steps, random_state=SEED, verbose=True)
-    encoder.fit(images.astype(np.float32) / 255).save(f"{out}-ae", command=command)
+    if not Path(f"{out}-ae.safetensors").exists():  # or an earlier run has got so far
+        encoder = AEKMeans(2, n_init=1, max_steps=ae_steps, random_state=SEED, verbose=True)
+        encoder.fit(images.astype(np.float32) / 255).save(f"{out}-ae", command=command)
     plan = TrainingPlan(
-        steps=1_000_000,
+        steps=steps,
         lr=1e-3,
         optimizer="muon",
         schedule="cosine",
         warmup=0.02,
         clip=10.0,
         ema=0.999,
-        max_seconds=seconds,
     )
     prior = ImageSetPrior(images, labels, max_clusters=SEEN, n_points=(30, 99))
     model = DAC(random_state=SEED, device="cpu", verbose=True).pretrain(
@@ -176,7 +177,7 @@ def each_once(batch: SetBatch) -> SetBatch:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", metavar="OUT", help="train, write weights there, and end")
-    parser.add_argument("--seconds", type=float, default=3600, help="of training DAC")
+    parser.add_argument("--steps", type=int, default=8000, help="of training DAC")
     parser.add_argument("--loss", choices=["min", "anchored"], default="min")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--ae-steps", type=int, default=3000)
@@ -192,7 +193,7 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     if asked.train:
-        train(asked.train, asked.seconds, asked.loss, asked.width, asked.ae_steps)
+        train(asked.train, asked.steps, asked.loss, asked.width, asked.ae_steps)
         return
     autoencoder = asked.autoencoder or f"{asked.weights[0].removesuffix('.safetensors')}-ae"
     methods = contestants(asked.weights, autoencoder, asked.batches)

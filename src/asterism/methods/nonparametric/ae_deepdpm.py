@@ -52,7 +52,7 @@ class AEDeepDPM(EmbeddedClusterer):
     n_alternations : int, default=3
         Turns of feature learning, each followed by clustering anew; 0 leaves the codes as they are
         pre-trained.
-    alternation_steps : int, default=1000
+    alternation_steps : int, default=500
         Optimiser steps of such a turn.
     clustering_weight : float, default=0.1
         What the distance of codes to their centres counts beside the reconstruction.
@@ -131,7 +131,7 @@ class AEDeepDPM(EmbeddedClusterer):
         max_rounds: int = 60,
         patience: int = 2,
         n_alternations: int = 3,
-        alternation_steps: int = 1000,
+        alternation_steps: int = 500,
         clustering_weight: float = 0.1,
         latent_dim: int | None = None,
         hidden_dims: Sequence[int] = (500, 500, 2000),
