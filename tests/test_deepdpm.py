@@ -228,6 +228,13 @@ def test_wide_small_tables_get_simpler_covariances():
     assert shapes == [(10, 10), (10,), (25,)]
 
 
+def test_many_columns_do_not_forbid_small_halves():
+    centers = 4 * np.eye(40)[:3]
+    X, y = make_blobs([30] * 3, centers=centers, cluster_std=0.3, random_state=0)
+    model = DeepDPM(1, **QUICK).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+
+
 def test_max_clusters_takes_the_splits_that_pay_most():
     chance = np.random.default_rng(0)
     cloud = chance.normal([40, 0], size=(300, 2))

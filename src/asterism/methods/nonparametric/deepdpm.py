@@ -47,6 +47,7 @@ __all__ = ["DeepDPM"]
 _ENTRIES = 1 << 24
 _FARTHEST = 1e15
 _START_ROWS = 20_000
+_LEAST_ROWS = 5
 _MOST_STARTS, _ROWS_A_START = 50, 50
 _REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
 
@@ -104,7 +105,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     acceptance : {"greedy", "random"}, default="greedy"
         Moves that pay, or any by chance as in a Metropolis-Hastings sampler.
     min_rows : int or None, default=None
-        Smallest half of a split; None is one more than the columns and at least five.
+        Smallest half of a split; None is five, and at least one more than the columns where
+        covariances are full.
     hidden_dim : int, default=50
         Width of the net's hidden layer, and of each small net's.
     lr, batch_size : float, int, default=2e-3, 1024
@@ -270,7 +272,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
                 self._net,
                 prior,
                 self.concentration,
-                self._schedule(X.shape[1]),
+                self._schedule(prior),
                 seed,
                 report=lambda move: _show(bar, move),
             )
@@ -339,8 +341,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     def _relative_scale(self) -> float:
         return _REFERENCE_SCALE if self.prior == "reference" else self.prior_scale
 
-    def _schedule(self, dim: int) -> Schedule:
-        smallest = max(5, dim + 1) if self.min_rows is None else self.min_rows
+    def _schedule(self, prior: NormalWishart) -> Schedule:
+        least = max(_LEAST_ROWS, prior.dim + 1) if prior.covariance == "full" else _LEAST_ROWS
         return Schedule(
             lr=self.lr,
             batch_size=self.batch_size,
@@ -351,7 +353,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             search=self.search,
             n_neighbors=self.n_neighbors,
             acceptance=self.acceptance,
-            smallest=smallest,
+            smallest=least if self.min_rows is None else self.min_rows,
             max_clusters=self.max_clusters,
             coarsening=self.coarsening,
         )
