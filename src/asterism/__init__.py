@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from asterism.methods.nonparametric.ae_deepdpm import AEDeepDPM
     from asterism.methods.nonparametric.deepdpm import DeepDPM
     from asterism.methods.nonparametric.dp_means import DPMeans
+    from asterism.methods.nonparametric.movb import MoVB
     from asterism.methods.nonparametric.sampler import DPSampler
     from asterism.methods.recurrent import RecurrentMixture
     from asterism.methods.registry import get_method
@@ -48,6 +49,7 @@ _PUBLIC = {
     "DPSampler": "asterism.methods.nonparametric.sampler",
     "DeepDPM": "asterism.methods.nonparametric.deepdpm",
     "HDBSCAN": "asterism.methods.baselines.density",
+    "MoVB": "asterism.methods.nonparametric.movb",
     "NCP": "asterism.methods.ncp",
     "RecurrentMixture": "asterism.methods.recurrent",
     "SetTransformerMixture": "asterism.methods.set_transformer",

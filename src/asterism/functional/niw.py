@@ -163,6 +163,28 @@ class NormalWishart:
         variance = psi / (2 * self._shape + n * width + width + 2).unsqueeze(-1)
         return Gaussians(mean, variance.rsqrt().expand_as(mean))
 
+    def expected(self, stats: Statistics) -> tuple[Gaussians, Tensor]:
+        """E log N(x; μ, Σ) under each cluster's posterior: a log density, and what to add, (...).
+
+        >>> one = Statistics(torch.ones(1), torch.zeros(1, 2), torch.zeros(1, 2, 2))
+        >>> density, correction = NormalWishart(torch.zeros(2), torch.ones(2)).expected(one)
+        >>> (density.log_prob(torch.zeros(1, 2)) + correction < density.log_prob(torch.zeros(1, 2)))
+        tensor([[True]])
+        """
+        kappa, n, psi = self.kappa + stats.n, stats.n, self._psi(stats)
+        mean = (self.kappa * self.mean + stats.total) / kappa.unsqueeze(-1)
+        vague = self.dim / (2 * kappa)  # of the mean
+        if self.covariance == "full":
+            nu = self.nu + n
+            whitener = _inverse_cholesky(psi) * nu.sqrt()[..., None, None]
+            halves = (nu.unsqueeze(-1) - torch.arange(self.dim)) / 2
+            spread = torch.digamma(halves).sum(dim=-1) - self.dim * (nu / 2).log()
+            return Gaussians(mean, whitener), spread / 2 - vague
+        width = 1 if self.covariance == "diagonal" else self.dim
+        a = self._shape + n * width / 2
+        whitener = (a.unsqueeze(-1) / (psi / 2)).sqrt().expand_as(mean)
+        return Gaussians(mean, whitener), self.dim / 2 * (torch.digamma(a) - a.log()) - vague
+
     def draw(self, stats: Statistics, chance: np.random.Generator) -> Gaussians:
         """Means and covariances drawn from the posterior of each of K clusters."""
         kappa, psi = self.kappa + stats.n, self._psi(stats)

@@ -20,6 +20,7 @@ from asterism.functional.niw import Gaussians, NormalWishart, Statistics, gather
 
 __all__ = [
     "halves_ratio",
+    "leading_axes",
     "log_odds",
     "log_split_ratio",
     "merge_ratios",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 _PAIRS = 4096  # of clusters looked at together
+_FEW_COLUMNS = 32  # up to which all axes are found at once
+_SPARE_AXES, _AXIS_ROUNDS = 4, 8
 
 
 def log_split_ratio(
@@ -80,9 +83,7 @@ def principal_cuts(x: Tensor, keep: Tensor, n_axes: int) -> Tensor:
     weight = keep.unsqueeze(-1).to(x.dtype)
     n = weight.sum(dim=1, keepdim=True).clamp_min(1)
     centred = (x - (x * weight).sum(dim=1, keepdim=True) / n) * weight
-    _, axes = torch.linalg.eigh(centred.mT @ centred)  # (B, D, D), the largest last
-    n_axes = min(n_axes, x.shape[-1])
-    along = (centred @ axes[..., -n_axes:].flip(-1)).permute(2, 0, 1)  # (A, B, N)
+    along = (centred @ leading_axes(centred, n_axes).to(x.dtype)).permute(2, 0, 1)  # (A, B, N)
     inside = keep.to(x.dtype)
     cut = torch.zeros_like(along[..., :1])
     for _ in range(10):
@@ -92,6 +93,27 @@ def principal_cuts(x: Tensor, keep: Tensor, n_axes: int) -> Tensor:
         low = (along * below).sum(-1, keepdim=True) / below.sum(-1, keepdim=True).clamp_min(1)
         cut = (high + low) / 2
     return along > cut
+
+
+def leading_axes(centred: Tensor, n_axes: int) -> Tensor:
+    """Leading principal axes (B, D, A) of centred sets (B, N, D), the longest first.
+
+    In double precision; of many columns by subspace iteration, which needs no (D, D) matrix and
+    does not fail where axes are of equal length.
+    """
+    x = centred.double()
+    dim = x.shape[-1]
+    n_axes = min(n_axes, dim)
+    if dim <= _FEW_COLUMNS:
+        _, axes = torch.linalg.eigh(x.mT @ x)
+        return axes[..., -n_axes:].flip(-1)
+    chance = torch.Generator().manual_seed(0)
+    axes = torch.randn(len(x), dim, n_axes + _SPARE_AXES, generator=chance, dtype=x.dtype)
+    for _ in range(_AXIS_ROUNDS):
+        axes = torch.linalg.qr(x.mT @ (x @ axes.to(x.device))).Q
+    values, turn = torch.linalg.eigh((x @ axes).mT @ (x @ axes))
+    order = values.argsort(dim=-1, descending=True)[..., None, :n_axes]
+    return (axes @ turn).gather(-1, order.expand(-1, dim, -1))
 
 
 def search_splits(

@@ -246,6 +246,15 @@ register(
 )
 register(
     Method(
+        "movb",
+        "asterism.methods.nonparametric.movb:MoVB",
+        "nonparametric",
+        "variational Dirichlet process mixture with births and merges, batch by batch",
+        takes_k=False,
+    )
+)
+register(
+    Method(
         "dp-means",
         "asterism.methods.nonparametric.dp_means:DPMeans",
         "nonparametric",

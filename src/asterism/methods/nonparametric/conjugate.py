@@ -11,21 +11,27 @@ Covariances are full where there are ten rows for every entry of one and of the 
 in all, else diagonal, and isotropic beyond ``MOST_FULL`` columns, unless asked otherwise.
 """
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.special import log_softmax, logsumexp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from asterism._validation import Interval, Real, StrOptions
+from asterism.base import Clusterer
 from asterism.exceptions import DataError
-from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart
+from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart, Statistics
 from asterism.functional.scaling import fit_common_scaling, unit_rows
 
-__all__ = ["MOST_FULL", "ConjugateMixin"]
+__all__ = ["MOST_FULL", "ConjugateMixin", "ConjugateMixture", "kmeans_start"]
 
 MOST_FULL = 20
 
 _ROWS_AN_ENTRY = 10
+_START_ROWS = 20_000
 _FLAT = 1e-6  # of the mean variance: what a constant column is given
 
 
@@ -91,3 +97,58 @@ class ConjugateMixin:
             root = torch.linalg.inv(densities.whitener).numpy() / self.factor_[:, None]
             return means, root @ root.swapaxes(1, 2)
         return means, (densities.whitener.reciprocal().numpy() / self.factor_) ** 2
+
+
+class ConjugateMixture(ConjugateMixin, Clusterer):
+    """A method whose answer is a mixture of Gaussians, the most probable given its statistics."""
+
+    has_density: ClassVar[bool] = True
+    _per_cluster: ClassVar[tuple[str, ...]] = (
+        "weights_",
+        "means_",
+        "covariances_",
+        "scaled_means_",
+        "whiteners_",
+    )
+
+    weights_: np.ndarray
+    scaled_means_: np.ndarray
+    whiteners_: np.ndarray
+
+    def _keep(self, stats: Statistics, prior: NormalWishart) -> None:
+        """Describe the mixture of K clusters with these statistics."""
+        k, densities = len(stats.n), prior.mode(stats)
+        weights = (stats.n + self.concentration / k) / (stats.n.sum() + self.concentration)
+        self.weights_ = weights.numpy()
+        self.scaled_means_ = densities.mean.numpy()
+        self.whiteners_ = densities.whitener.contiguous().numpy()
+        self.means_, self.covariances_ = self._describe(densities)
+
+    def _joint(self, X: np.ndarray) -> np.ndarray:
+        densities = Gaussians(
+            torch.from_numpy(self.scaled_means_), torch.from_numpy(self.whiteners_)
+        )
+        x = torch.from_numpy(self._scaled(X).astype(np.float64))
+        return densities.log_prob(x).numpy() + np.log(self.weights_)
+
+    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        return log_softmax(self._joint(X), axis=1)
+
+    def _score(self, X: np.ndarray) -> float:
+        """Mean log-likelihood a row."""
+        parts = [self._joint(X[i : i + self._chunk]) for i in range(0, len(X), self._chunk)]
+        scores = np.concatenate([logsumexp(part, axis=1) for part in parts])
+        return float(scores.mean() + np.log(self.factor_).sum())
+
+
+def kmeans_start(x: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+    """Labels (N,) of rows (N, D) to begin with, learnt from a sample of many."""
+    if n_clusters == 1:
+        return np.zeros(len(x), dtype=np.int64)
+    rows = x
+    if len(x) > _START_ROWS:
+        rows = x[np.random.RandomState(seed).choice(len(x), _START_ROWS, replace=False)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centres
+        kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)
+    return kmeans.predict(x).astype(np.int64)

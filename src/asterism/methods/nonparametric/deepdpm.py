@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from tqdm import tqdm
@@ -36,7 +35,7 @@ from asterism._validation import (
 from asterism.base import DeepClusterer
 from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
-from asterism.methods.nonparametric.conjugate import ConjugateMixin
+from asterism.methods.nonparametric.conjugate import ConjugateMixin, kmeans_start
 from asterism.methods.nonparametric.encoding import encode
 from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule
@@ -46,7 +45,6 @@ __all__ = ["DeepDPM"]
 
 _ENTRIES = 1 << 24
 _FARTHEST = 1e15
-_START_ROWS = 20_000
 _LEAST_ROWS = 5
 _MOST_STARTS, _ROWS_A_START = 50, 50
 _REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
@@ -276,7 +274,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
                 seed,
                 report=lambda move: _show(bar, move),
             )
-            growth.start(self._first_labels(scaled, n_clusters, seed) if start is None else start)
+            growth.start(kmeans_start(scaled, n_clusters, seed) if start is None else start)
             settled = growth.run()
             factors = np.geomspace(1e-4, 1e4, 81)
             factors = factors[np.argsort(np.abs(np.log(factors)), kind="stable")]
@@ -369,17 +367,6 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
                 f"max_clusters={self.max_clusters}: begin with fewer, or allow more"
             )
         return self.init_n_clusters
-
-    def _first_labels(self, x: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
-        if n_clusters == 1:
-            return np.zeros(len(x), dtype=np.int64)
-        rows = x
-        if len(x) > _START_ROWS:
-            rows = x[np.random.RandomState(seed).choice(len(x), _START_ROWS, replace=False)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centres
-            kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)
-        return kmeans.predict(x)
 
     def _reorder(self, order: np.ndarray) -> None:
         super()._reorder(order)

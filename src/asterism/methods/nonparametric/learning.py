@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from asterism.functional.niw import NormalWishart, Statistics, gather_statistics
+from asterism.functional.splits import leading_axes
 from asterism.nn.splitmerge import SplitMergeBatch, SplitMergeNet
 from asterism.training import TrainingPlan, train
 from asterism.training.sources import derive_seed
@@ -199,5 +200,6 @@ def _moments(x: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
     n = weight.sum(dim=1).clamp_min(1)
     mean = (x * weight).sum(dim=1) / n
     centred = (x - mean.unsqueeze(1)) * weight
-    values, axes = torch.linalg.eigh(centred.mT @ centred / n.unsqueeze(-1))
-    return mean, axes[..., -1] * values[..., -1:].clamp_min(0).sqrt()
+    axis = leading_axes(centred, 1).to(x.dtype)  # (K, D, 1)
+    deviation = ((centred @ axis).square().sum(dim=1) / n).sqrt()
+    return mean, axis.squeeze(-1) * deviation

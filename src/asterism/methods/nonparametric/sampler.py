@@ -7,27 +7,22 @@ What DeepDPM approximates by a network and by moves that only climb. How the cha
 ``nonparametric.chain``; its law is exact, given time.
 """
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.special import log_softmax, logsumexp
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
 from asterism._validation import at_least, check_rows
 from asterism.base import Clusterer
 from asterism.base.posterior import PosteriorMixin
-from asterism.functional.niw import Gaussians
 from asterism.methods.nonparametric.chain import Chain
-from asterism.methods.nonparametric.conjugate import ConjugateMixin
+from asterism.methods.nonparametric.conjugate import ConjugateMixture, kmeans_start
 
 __all__ = ["DPSampler"]
 
 
-class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
+class DPSampler(PosteriorMixin, ConjugateMixture):
     """Samples partitions from the posterior of a Dirichlet process mixture of Gaussians.
 
     Parameters
@@ -83,18 +78,10 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
     (3, 3)
     """
 
-    has_density: ClassVar[bool] = True
-    _per_cluster: ClassVar[tuple[str, ...]] = (
-        "weights_",
-        "means_",
-        "covariances_",
-        "scaled_means_",
-        "whiteners_",
-    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Clusterer._parameter_constraints,
         **PosteriorMixin._parameter_constraints,
-        **ConjugateMixin._parameter_constraints,
+        **ConjugateMixture._parameter_constraints,
         "n_burn": [at_least(0)],
         "n_moves": [at_least(1)],
         "init_n_clusters": [at_least(1)],
@@ -134,12 +121,7 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
         check_rows(len(X), self.init_n_clusters, "init_n_clusters")
         self._fit_coordinates(X)
         x = self._scaled(X)
-        start = np.zeros(len(x), dtype=np.int64)
-        if self.init_n_clusters > 1:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows
-                kmeans = KMeans(self.init_n_clusters, n_init=1, random_state=seed)
-                start = kmeans.fit_predict(x).astype(np.int64)
+        start = kmeans_start(x, self.init_n_clusters, seed)
         self._chain = Chain(
             torch.from_numpy(x),
             self._make_prior(x),
@@ -161,13 +143,7 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
             torch.from_numpy(self.partitions_[self.log_probabilities_.argmax()].astype(np.int64)),
             chain.chance,
         )
-        k = best.n_clusters
-        weights = (best.stats.n + self.concentration / k) / (len(x) + self.concentration)
-        densities = best.prior.mode(best.stats)
-        self.weights_ = weights.numpy()
-        self.scaled_means_ = densities.mean.numpy()
-        self.whiteners_ = densities.whitener.contiguous().numpy()
-        self.means_, self.covariances_ = self._describe(densities)
+        self._keep(best.stats, best.prior)
         del self._chain
 
     def _sample_partitions(self, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,19 +159,3 @@ class DPSampler(PosteriorMixin, ConjugateMixin, Clusterer):
         self._chain.sweep()
         for _ in range(self.n_moves):
             self._chain.move(climb=climb)
-
-    def _joint(self, X: np.ndarray) -> np.ndarray:
-        densities = Gaussians(
-            torch.from_numpy(self.scaled_means_), torch.from_numpy(self.whiteners_)
-        )
-        x = torch.from_numpy(self._scaled(X).astype(np.float64))
-        return densities.log_prob(x).numpy() + np.log(self.weights_)
-
-    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        return log_softmax(self._joint(X), axis=1)
-
-    def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row."""
-        parts = [self._joint(X[i : i + self._chunk]) for i in range(0, len(X), self._chunk)]
-        scores = np.concatenate([logsumexp(part, axis=1) for part in parts])
-        return float(scores.mean() + np.log(self.factor_).sum())
