@@ -8,7 +8,8 @@ Data       UMAP embeddings of MNIST, Fashion-MNIST and USPS (10 columns), as pub
            50 rows).
 Settings   one for all data sets, the defaults; variational mixture with at most 50 components.
            ``prior_scale`` and ``coarsening`` of DeepDPM were chosen on USPS and on synthetic
-           mixtures: USPS is a development set, the others are not.
+           mixtures: USPS is a development set, the others are not. moVB and the sampler share the
+           prior, without coarsening.
 Scores     ACC by matching, NMI, ARI; K as found and K of clusters above 1 % of the rows. Labels
            only score, but for the methods that are told K.
 Starts     K and NMI of DeepDPM from 1 to 50 clusters at the beginning.
@@ -38,6 +39,7 @@ from asterism import (
     DeepDPM,
     DPMeans,
     DPSampler,
+    MoVB,
 )
 from asterism.base import Clusterer
 from asterism.datasets import load_deepdpm_embeddings
@@ -54,6 +56,7 @@ METHODS: dict[str, Clusterer] = {
     "DeepDPM": DeepDPM(),
     "DP sampler": DPSampler(20, n_burn=40),
     "DP-means": DPMeans(),
+    "moVB": MoVB(),
     "variational mixture": BayesianMixture(max_clusters=50),
     "HDBSCAN": HDBSCAN(),
     "k-means, K given": AutoKMeans(),
@@ -80,15 +83,19 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def code(method: str) -> Row:
     """What a fit of ours is known again by: the text of the modules that make it."""
-    files = {"DeepDPM": ("deepdpm", "growth", "learning"), "DP sampler": ("sampler", "chain")}.get(
-        method
-    )
-    if files is None:
+    own = {
+        "DeepDPM": ("deepdpm", "growth", "learning"),
+        "DP sampler": ("sampler", "chain"),
+        "moVB": ("movb", "memoized"),
+    }.get(method)
+    if own is None:
         return {}
+    functions = ("niw", "variational") if method == "moVB" else ("niw", "splits")
     root = Path(asterism.__file__).parent
-    own = [root / "methods" / "nonparametric" / f"{name}.py" for name in (*files, "conjugate")]
-    shared = [root / "functional" / f"{name}.py" for name in ("niw", "splits")]
-    text = b"".join(path.read_bytes() for path in (*own, *shared, root / "nn" / "splitmerge.py"))
+    files = [root / "methods" / "nonparametric" / f"{name}.py" for name in (*own, "conjugate")]
+    files += [root / "functional" / f"{name}.py" for name in functions]
+    files += [root / "nn" / "splitmerge.py"] if method == "DeepDPM" else []
+    text = b"".join(path.read_bytes() for path in files)
     return {"code": sha256(text).hexdigest()[:12]}
 
 

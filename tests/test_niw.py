@@ -10,6 +10,8 @@ from scipy.stats import invgamma, invwishart, multivariate_normal, multivariate_
 
 from asterism.functional.niw import COVARIANCES, NormalWishart, gather_statistics
 from asterism.functional.splits import (
+    effective_columns,
+    leading_axes,
     log_odds,
     log_split_ratio,
     merge_ratios,
@@ -232,3 +234,37 @@ def test_search_finds_long_clusters_side_by_side_that_a_cut_along_the_axis_misse
     odds = log_odds(x[None], *halves)[0]
     agree = ((odds > 0) == (torch.arange(600) < 300)).float().mean()
     assert max(agree, 1 - agree) > 0.97
+
+
+def test_fewer_columns_are_the_evidence_of_so_many():
+    """Rows whose columns repeat count as the columns that do not, but for the unit of volume."""
+    x = rows(dim=3)
+    narrow = NormalWishart(torch.zeros(3).double(), torch.ones(3).double(), 0.7, 5.0, "isotropic")
+    wide = NormalWishart(
+        torch.zeros(6).double(), torch.ones(6).double(), 0.7, 8.0, "isotropic", columns=3.0
+    )
+    alone = narrow.log_evidence(statistics(x, "isotropic"))
+    repeated = wide.log_evidence(statistics(torch.cat([x, x], dim=1), "isotropic"))
+    assert repeated.item() == pytest.approx(alone.item())
+
+
+def test_effective_columns_are_those_that_vary_by_themselves():
+    chance = torch.Generator().manual_seed(0)
+    x = torch.randn(3000, 8, generator=chance)
+    labels = torch.randint(3, (3000,), generator=chance)
+    apart = x + 50 * labels.unsqueeze(1)
+    assert effective_columns(apart, labels) == pytest.approx(8, abs=0.2)
+    assert effective_columns(apart[:, :4].repeat(1, 2), labels) == pytest.approx(4, abs=0.1)
+    assert effective_columns(torch.ones(5, 3), torch.zeros(5).long()) == 1
+
+
+@pytest.mark.parametrize("dim", [5, 60])
+def test_leading_axes_are_those_of_the_covariance(dim):
+    x = torch.randn(2, 300, dim, generator=torch.Generator().manual_seed(1)).double()
+    x = x * torch.linspace(5, 0.5, dim) ** 2
+    centred = x - x.mean(dim=1, keepdim=True)
+    values = torch.linalg.eigvalsh(centred.mT @ centred)
+    found = leading_axes(centred, 3)
+    along = (centred @ found).square().sum(dim=1)
+    assert torch.allclose(along, values[:, -3:].flip(-1), rtol=1e-2)
+    assert leading_axes(torch.zeros(1, 4, dim), 3).isfinite().all()

@@ -12,7 +12,8 @@ and the same with weights, n = Σ_i r_i. Covariances are
 
     full        as above
     diagonal    every column by itself, under the prior's marginal: D = 1 with ν₀ − D + 1
-    isotropic   one variance for all columns, with that marginal of the mean of Ψ₀'s diagonal
+    isotropic   one variance for all columns, with that marginal of the mean of Ψ₀'s diagonal; the
+                evidence may count for fewer ``columns``, where not all of them vary by themselves
 
 Ψ₀ is diagonal. Statistics of a union are sums of statistics, so merging needs no second look at the
 rows. Everything is in double precision: at n = 35 000 single precision errs by half a nat.
@@ -115,6 +116,7 @@ class NormalWishart:
     kappa: float = 1e-4
     degrees: float | None = None  # ν₀, by default D + 2
     covariance: str = "full"
+    columns: float | None = None  # that isotropic clusters count for, by default D
 
     @property
     def dim(self) -> int:
@@ -129,8 +131,12 @@ class NormalWishart:
     def log_evidence(self, stats: Statistics) -> Tensor:
         """Log f of the rows of each cluster, (...)."""
         n, kappa = stats.n, self.kappa + stats.n
-        shrink = self.dim / 2 * (math.log(self.kappa) - kappa.log())
         psi = self._psi(stats)
+        columns: float = self.dim
+        if self.covariance == "isotropic" and self.columns is not None:
+            columns = self.columns
+            psi = self._psi0 + (psi - self._psi0) * columns / self.dim
+        shrink = columns / 2 * (math.log(self.kappa) - kappa.log())
         if self.covariance == "full":
             nu = self.nu + n
             half = torch.tensor(self.nu / 2, dtype=n.dtype)
@@ -144,11 +150,11 @@ class NormalWishart:
             )
         # Inverse gamma: one variance for each column, or for all.
         a0, b0 = self._shape, self._psi0 / 2
-        width = 1 if self.covariance == "diagonal" else self.dim
+        width = 1 if self.covariance == "diagonal" else columns
         a, b = a0 + n * width / 2, psi / 2
         gain = a0 * b0.log() - a.unsqueeze(-1) * b.log()
         gammas = torch.lgamma(a) - math.lgamma(a0)
-        constant = -n * self.dim / 2 * math.log(2 * math.pi)
+        constant = -n * columns / 2 * math.log(2 * math.pi)
         return shrink + constant + gain.sum(dim=-1) + gammas * b0.shape[-1]
 
     def mode(self, stats: Statistics) -> Gaussians:

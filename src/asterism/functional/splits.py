@@ -19,6 +19,7 @@ from torch import Tensor
 from asterism.functional.niw import Gaussians, NormalWishart, Statistics, gather_statistics
 
 __all__ = [
+    "effective_columns",
     "halves_ratio",
     "leading_axes",
     "log_odds",
@@ -93,6 +94,26 @@ def principal_cuts(x: Tensor, keep: Tensor, n_axes: int) -> Tensor:
         low = (along * below).sum(-1, keepdim=True) / below.sum(-1, keepdim=True).clamp_min(1)
         cut = (high + low) / 2
     return along > cut
+
+
+def effective_columns(x: Tensor, labels: Tensor, most: int = 2000) -> float:
+    """(tr W)² / tr W² of the scatter W within clusters: as many columns as vary by themselves.
+
+    D where clusters are round, fewer where columns are correlated; from evenly spaced rows, at most
+    ``most`` of them.
+
+    >>> x = torch.randn(1000, 1, generator=torch.Generator().manual_seed(0)).repeat(1, 5)
+    >>> round(effective_columns(x, torch.zeros(1000, dtype=torch.int64)), 3)
+    1.0
+    """
+    rows = torch.linspace(0, len(x) - 1, min(most, len(x)), dtype=torch.float64).round().long()
+    x, own = x[rows].double(), labels[rows]
+    k = int(own.max()) + 1
+    member = torch.nn.functional.one_hot(own, k).to(x.dtype)
+    means = (member.mT @ x) / member.sum(dim=0).clamp_min(1).unsqueeze(-1)
+    within = x - means[own]
+    gram = within.mT @ within if x.shape[1] < len(x) else within @ within.mT
+    return float(gram.trace().square() / gram.square().sum().clamp_min(1e-300)) or 1.0
 
 
 def leading_axes(centred: Tensor, n_axes: int) -> Tensor:

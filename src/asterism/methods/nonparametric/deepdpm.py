@@ -35,6 +35,7 @@ from asterism._validation import (
 from asterism.base import DeepClusterer
 from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
+from asterism.functional.splits import effective_columns
 from asterism.methods.nonparametric.conjugate import ConjugateMixin, kmeans_start
 from asterism.methods.nonparametric.encoding import encode
 from asterism.methods.nonparametric.growth import Growth
@@ -77,7 +78,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         there are.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
         Of a cluster; "auto" is full where there are ten rows for every entry of a covariance and
-        mean (650 in ten columns), else diagonal, and isotropic beyond 20 columns.
+        mean (650 in ten columns), else diagonal, and isotropic beyond 20 columns. Evidence of
+        isotropic clusters counts columns that vary together within clusters only once.
     concentration : float, default=10.0
         Mass α of the process. A hundred times more moves the threshold by five nats only.
     mean_strength : float or None, default=None
@@ -255,6 +257,10 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         self._fit_coordinates(X)
         scaled = self._single(X)
         x, prior = torch.from_numpy(scaled), self._make_prior(scaled)
+        if start is None:
+            start = kmeans_start(scaled, n_clusters, seed)
+        if prior.covariance == "isotropic":
+            prior = replace(prior, columns=effective_columns(x, torch.from_numpy(start)))
         self.architecture_ = {
             "dim": X.shape[1],
             "n_clusters": n_clusters,
@@ -274,7 +280,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
                 seed,
                 report=lambda move: _show(bar, move),
             )
-            growth.start(kmeans_start(scaled, n_clusters, seed) if start is None else start)
+            growth.start(start)
             settled = growth.run()
             factors = np.geomspace(1e-4, 1e4, 81)
             factors = factors[np.argsort(np.abs(np.log(factors)), kind="stable")]
