@@ -230,6 +230,9 @@ def test_the_page_tells_everything_given(tmp_path, rows):
             parameters={"random_state": 7, "lr": 0.001},
             notes=["Two rows were dropped."],
             history=[{"step": i, "loss": 1.0 / (i + 1)} for i in range(30)],
+            moves=[
+                {"move": "split", "n_before": 1, "n_after": 3, "accepted": 1, "best_log_ratio": 4.0}
+            ],
             scores={"ARI": 0.9321},
             k_posterior={3: 1.0},
             seconds=12.34,
@@ -243,6 +246,7 @@ def test_the_page_tells_everything_given(tmp_path, rows):
     for piece in (
         *("Stars", "Two rows were dropped.", "Cluster sizes", "33.3%", "0.9321", "9.8.7", "0.001"),
         *("What sets each cluster apart", "Typical rows", "Number of clusters", "Learning curve"),
+        "Splits and merges",
     ):
         assert piece in text
 
@@ -251,7 +255,7 @@ def test_what_is_not_given_is_left_out(tmp_path, rows):
     text = Outline(report(tmp_path, X=rows[0], labels=rows[1])).text
     for piece in (
         *("Learning curve", "Number of clusters", "Agreement", "Parameters", "probability"),
-        *("Confidence", "Least certain", "Outlier", "belong together"),
+        *("Confidence", "Least certain", "Outlier", "belong together", "Splits and merges"),
     ):
         assert piece not in text
 

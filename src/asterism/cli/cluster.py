@@ -235,6 +235,7 @@ def write_html(result: "TableClustering", path: str, source: str, notes: list[st
         parameters=estimator.get_params(deep=False),
         notes=notes,
         history=getattr(estimator, "history_", None),
+        moves=getattr(estimator, "split_merge_history_", None),
         scores=result.scores,
         original=encoder.readable(result.original).set_axis(row_names(result), axis=0),
         seconds=result.seconds,

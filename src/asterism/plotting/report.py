@@ -2,8 +2,8 @@
 
 The page holds, in this order: a sentence of summary, notes, a picture of the clusters, their
 sizes, what sets each apart, typical rows, belief over the number of clusters and over pairs of
-rows, doubtful rows and outliers, the learning curve, scores, and the parameters. What was not given
-is left out. It is one file that loads nothing, so it can be mailed or archived.
+rows, doubtful rows and outliers, splits and merges, the learning curve, scores, and the parameters.
+What was not given is left out. It is one file that loads nothing, so it can be mailed or archived.
 The same input gives the same bytes.
 """
 
@@ -26,6 +26,7 @@ from asterism.plotting.checks import (
     check_rows,
     check_table,
 )
+from asterism.plotting.moves import plot_split_merge
 from asterism.plotting.page import (
     Html,
     document,
@@ -61,6 +62,7 @@ def write_report(
     parameters: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
     history: Sequence[Mapping[str, Any]] | None = None,
+    moves: Sequence[Mapping[str, Any]] | None = None,
     scores: Mapping[str, float] | None = None,
     k_posterior: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
     overall_confidence: float | None = None,
@@ -97,6 +99,8 @@ def write_report(
         Remarks shown under the summary.
     history : sequence of mappings, optional
         Training records; the curve of ``loss`` is drawn if any holds it.
+    moves : sequence of mappings, optional
+        Rounds of splits and merges; see :func:`plot_split_merge`.
     scores : mapping of name to value, optional
         Agreement with known labels.
     k_posterior : mapping or array, optional
@@ -160,6 +164,7 @@ def write_report(
         "" if k_posterior is None else count_section(k_posterior, n_clusters),
         "" if similarity is None else similarity_section(similarity, labels, similarity_rows),
         *doubtful_rows(summaries, shown, labels, confidence, outlier_score),
+        _moves(moves),
         _learning_curve(history),
         _scores(scores),
         _foot(method, parameters or {}, version),
@@ -288,6 +293,19 @@ def _contrast_row(contrast: Contrast) -> list[Any]:
         return [contrast.feature, inside, outside, effect]
     feature = f"{contrast.feature} = {format_value(contrast.value)}"
     return [feature, f"{contrast.inside:.0%}", f"{contrast.outside:.0%}", effect]
+
+
+def _moves(moves: Sequence[Mapping[str, Any]] | None) -> Html:
+    if not moves:
+        return Html()
+    with picture_style():
+        axes = plot_split_merge(moves)
+        alt = (
+            f"Number of clusters over {counted(len(moves), 'round')} of splits and merges, from "
+            f"{moves[0]['n_before']} to {moves[-1]['n_after']}."
+        )
+        caption = "Clusters after each round, and the log-ratio of the best move tried in it."
+        return section("Splits and merges", picture(axes[0], alt, "moves", caption))
 
 
 def _learning_curve(history: Sequence[Mapping[str, Any]] | None) -> Html:

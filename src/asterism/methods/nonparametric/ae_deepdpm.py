@@ -85,6 +85,8 @@ class AEDeepDPM(EmbeddedClusterer):
     n_clusters_ : int
     mixture_ : DeepDPM
         The mixture of the codes, with its means, covariances and moves.
+    split_merge_history_ : list of dict
+        Moves of that mixture, which began with the clusters of the turn before.
     labels_path_ : ndarray of shape (n_alternations + 1, n_samples)
         Labels after pre-training, which are those of the two-step method, and after every turn.
     history_ : list of dict
@@ -201,6 +203,11 @@ class AEDeepDPM(EmbeddedClusterer):
         before = self.n_iter_
         self.history_ += [{**r, "step": r["step"] + before, "turn": turn} for r in records]
         self.n_iter_ = self.history_[-1]["step"]
+
+    @property
+    def split_merge_history_(self) -> list[dict[str, Any]]:
+        """Moves of the last mixture."""
+        return self.mixture_.split_merge_history_
 
     # --- prediction ---------------------------------------------------------------------------
 
