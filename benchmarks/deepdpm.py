@@ -83,10 +83,12 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def code(method: str) -> Row:
     """What a fit of ours is known again by: the text of the modules that make it."""
+    deepdpm = ("deepdpm", "growth", "learning")
     own = {
-        "DeepDPM": ("deepdpm", "growth", "learning"),
+        "DeepDPM": deepdpm,
+        "DeepDPM end to end": (*deepdpm, "ae_deepdpm"),
         "DP sampler": ("sampler", "chain"),
-        "moVB": ("movb", "memoized"),
+        "moVB": ("movb", "births", "memoized"),
     }.get(method)
     if own is None:
         return {}
@@ -94,7 +96,10 @@ def code(method: str) -> Row:
     root = Path(asterism.__file__).parent
     files = [root / "methods" / "nonparametric" / f"{name}.py" for name in (*own, "conjugate")]
     files += [root / "functional" / f"{name}.py" for name in functions]
-    files += [root / "nn" / "splitmerge.py"] if method == "DeepDPM" else []
+    if "DeepDPM" in method:
+        files.append(root / "nn" / "splitmerge.py")
+    if method == "DeepDPM end to end":
+        files += [root / "nn" / "autoencoder.py", root / "base" / "embedded.py"]
     text = b"".join(path.read_bytes() for path in files)
     return {"code": sha256(text).hexdigest()[:12]}
 

@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 import torch
 from common import Row, cached_rows, write_results
-from deepdpm import SCORES, spread
+from deepdpm import SCORES, code, spread
 
 from asterism import HDBSCAN, AEDeepDPM, AutoKMeans, BayesianMixture
 from asterism.datasets import load_mnist, load_reuters, load_usps
 from asterism.metrics import clustering_scores
 
 DATA = ("usps", "mnist-10k", "reuters-4")
+CODE = code("DeepDPM end to end")
 END, TWO = "DeepDPM, end to end", "DeepDPM, two steps"
 
 
@@ -102,8 +103,8 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     names, seeds = (("usps",), 1) if asked.quick else (DATA, asked.seeds)
-    keys = [{"data": name, "seed": seed} for seed in range(seeds) for name in names]
-    rows = cached_rows("end_to_end", keys, run)
+    keys = [{"data": name, "seed": seed, **CODE} for seed in range(seeds) for name in names]
+    rows = [run(key) | key for key in keys] if asked.quick else cached_rows("end_to_end", keys, run)
     tables: dict[str, list[Row]] = {}
     for name in names:
         mine = [row for row in rows if row["data"] == name]

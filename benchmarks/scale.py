@@ -12,11 +12,11 @@ Slope     of log seconds against log rows over the last three sizes: 1 is linear
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from common import ROOT, Row, cached_rows, write_results
@@ -67,19 +67,25 @@ def fit_once(method: str, n_rows: int, columns: int) -> Row:
         "k-means, K given": lambda: AutoKMeans(N_CLUSTERS, random_state=0),
     }[method]
     make().fit(X[:500])  # what is loaded once
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resident()
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     with threadpool_limits(1):
         start = time.process_time()
         labels = make().fit_predict(X)
         seconds = time.process_time() - start
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return {
         "cpu_seconds": round(seconds, 2),
-        "grown_mb": round(grown / 1024),  # Linux counts KiB
+        "grown_mb": round(resident("VmHWM") - before),
         "data_mb": round(X.nbytes / 2**20, 1),
         "k": int(labels.max()) + 1,
         "ari": round(float(clustering_scores(y, labels)["ari"]), 3),
     }
+
+
+def resident(name: str = "VmRSS") -> float:
+    """Memory of this process in MB: now, or with ``VmHWM`` at its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 def run(key: Row) -> Row:

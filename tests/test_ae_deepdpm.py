@@ -1,5 +1,8 @@
 """DeepDPM on features: of an autoencoder that learns with it, and of encoders trained elsewhere."""
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -105,6 +108,28 @@ def test_a_file_without_the_mixture_is_refused(tmp_path):
         AEDeepDPM.load(tmp_path / "m")
 
 
+def test_a_card_whose_mixture_was_changed_is_refused(tmp_path):
+    X, _ = bent(80)
+    small(max_steps=20, n_alternations=0).fit(X).save(tmp_path / "m")
+    card = json.loads((tmp_path / "m.json").read_text())
+    card["state"]["mixture_"]["state"]["n_clusters_"] = 77
+    (tmp_path / "m.json").write_text(json.dumps(card))
+    with pytest.raises(WeightsError):
+        AEDeepDPM.load(tmp_path / "m").predict(X)
+
+
+def test_mixture_follows_the_device_of_the_model(tmp_path):
+    X, _ = bent(80)
+    model = small(max_steps=20, n_alternations=0).fit(X)
+    model.mixture_.device = "cuda:7"  # as if fitted elsewhere
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_what_the_mixture_refuses_is_refused_before_training():
+    with pytest.raises(DataError, match="init_n_clusters=90"):
+        AEDeepDPM(90).fit(bent(80)[0])  # a network of full size: this would take minutes
+
+
 @pytest.mark.parametrize(
     "X",
     [np.zeros((20, 3)), np.repeat(np.eye(3), 8, axis=0), np.c_[np.arange(30.0), np.ones(30)]],
@@ -141,6 +166,8 @@ def test_every_kind_of_encoder_gives_the_same_clusters():
         "transformer": pca,
         "frozen": FrozenEstimator(pca),
         "network": projection(X, network=True),
+        "no estimator": SimpleNamespace(transform=pca.transform),
+        "tensors": lambda rows: torch.from_numpy(pca.transform(rows)).requires_grad_(),
         "function": lambda rows: rows @ pca.components_.T - pca.components_ @ pca.mean_,
     }
     for kind, encoder in encoders.items():
@@ -148,6 +175,7 @@ def test_every_kind_of_encoder_gives_the_same_clusters():
         assert adjusted_rand_score(expected.labels_, model.labels_) > 0.99, kind
         np.testing.assert_array_equal(model.predict(X), model.labels_)
         assert model.means_.shape[1] == 2
+        assert not model.has_density  # of the rows
         assert model.score(X) == pytest.approx(expected.score(pca.transform(X)), abs=0.05)
 
 
@@ -159,9 +187,10 @@ def test_embedding_of_another_estimator():
 
 def test_network_is_left_as_it_was():
     X, _ = wide()
-    network = nn.Sequential(projection(X, network=True), nn.Dropout(0.5)).train()
+    network = nn.Sequential(projection(X, network=True), nn.Dropout(0.5), nn.BatchNorm1d(2)).train()
+    network[2].eval()  # frozen by the user
     model = DeepDPM(encoder=network, **FEW).fit(X)
-    assert network.training
+    assert [part.training for part in network.modules()] == [True, True, True, False]
     np.testing.assert_array_equal(model.predict(X), model.labels_)  # no dropout in between
 
 
@@ -178,9 +207,13 @@ def test_unfitted_encoder_is_refused_and_a_frozen_one_survives_cloning():
     [
         (lambda rows: rows[:, 0], r"shape \(300,\) for 300 rows"),
         (lambda rows: rows[:5], r"shape \(5, 8\) for 300 rows"),
-        (lambda rows: rows / 0, "not finite"),
+        (lambda rows: rows[:, :0], r"shape \(300, 0\) for 300 rows"),
+        (lambda rows: (rows, rows), r"tuple of shape \(2, 300, 8\)"),
+        (lambda rows: rows.astype(str), "must be numbers"),
+        (lambda rows: rows / 0, "size inf|size nan"),
+        (lambda rows: rows * 1e200, r"size \d.*e\+200"),
     ],
-    ids=["a vector", "too few rows", "infinite"],
+    ids=["a vector", "too few rows", "no features", "two answers", "text", "infinite", "huge"],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
 def test_encoder_that_gives_no_features_is_refused(encoder, told):

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from asterism import MoVB
+from asterism.exceptions import DataError
 from asterism.functional.niw import COVARIANCES, NormalWishart, gather_statistics
 from asterism.functional.variational import (
     expected_log_weights,
@@ -17,7 +18,7 @@ from asterism.functional.variational import (
     pair_entropies,
     variational_bound,
 )
-from asterism.methods.nonparametric.memoized import Memo
+from asterism.methods.nonparametric.births import GrowingMemo
 
 ALPHA = 1.7
 
@@ -33,7 +34,7 @@ def four(n=400, seed=0):
 
 def memo(X, *, batches=3, covariance="full", most=50, k=1):
     parts = torch.from_numpy(X).chunk(batches)
-    state = Memo(list(parts), prior(X.shape[1], covariance), ALPHA, 5, most, 0)
+    state = GrowingMemo(list(parts), prior(X.shape[1], covariance), ALPHA, 0, 5, most)
     chance = torch.Generator().manual_seed(0)
     state.start([torch.randint(k, (len(part),), generator=chance) for part in parts])
     return state
@@ -95,11 +96,13 @@ def test_no_other_responsibilities_raise_the_bound(covariance):
         assert bound(moved.double()) <= best + 1e-6
 
 
-def test_bound_is_below_the_evidence_and_equals_it_for_one_cluster_without_choice():
+def test_bound_of_one_cluster_is_its_evidence_and_that_of_a_stick():
     x = torch.randn(8, 2, generator=torch.Generator().manual_seed(0)).double()
     stats = gather_statistics(x, torch.ones(8, 1), "full")
     alone = float(variational_bound(stats, torch.zeros(1).double(), prior(), ALPHA))
-    assert alone < float(prior().log_evidence(stats))
+    # E v over Beta(1, α) to the power of the rows: all of them in the first piece of the stick.
+    stick = sum(math.log((i + 1) / (i + 1 + ALPHA)) for i in range(8))
+    assert alone == pytest.approx(float(prior().log_evidence(stats)) + stick)
 
 
 def test_entropy_of_a_union_is_less():
@@ -136,15 +139,35 @@ def test_memory_of_batches_adds_up():
     assert float(state.stats.n.sum()) == pytest.approx(len(X))
 
 
-def test_merges_alone_mend_a_start_with_too_many():
+@pytest.mark.parametrize("seed", range(4))
+def test_moves_before_anything_has_settled_do_not_lower_the_bound(seed):
+    X, _ = make_blobs(600, centers=6, cluster_std=1.0, center_box=(-7, 7), random_state=seed)
+    state = memo(X, batches=6)
+    state.lap()
+    bounds, kinds = [state.bound], set()
+    for _ in range(4):
+        kinds |= {"birth"} if state.birth() else set()
+        bounds.append(state.bound)
+        assert float(state.stats.n.sum()) == pytest.approx(len(X), abs=1e-6)
+        state.lap()
+        bounds.append(state.bound)
+        kinds |= {"merge"} if state.merge() else set()
+        bounds.append(state.bound)
+    assert (np.diff(bounds) > -1e-6).all()
+    assert "birth" in kinds
+
+
+def test_merges_mend_a_start_with_too_many():
     X, y = four()
-    state = memo(X, k=1)
-    state.birth()
-    born = state.n_clusters
-    state.run(100, 1e-4, 1)
-    assert born > 4 >= state.n_clusters >= 3
-    assert {move["move"] for move in state.moves} == {"birth", "merge"}
-    assert y.max() == 3
+    state = memo(X)
+    state.start(
+        [torch.from_numpy(y * 3 + np.arange(len(y)) % 3)[i] for i in torch.arange(400).chunk(3)]
+    )
+    assert state.n_clusters == 12
+    for _ in range(15):
+        state.lap()
+        state.merge()
+    assert state.n_clusters == 4
 
 
 # --- the estimator ----------------------------------------------------------------------------
@@ -167,8 +190,25 @@ def test_one_gaussian_is_one_cluster_and_units_do_not_matter():
     np.testing.assert_array_equal(one.labels_, other.labels_)
 
 
-def test_number_of_clusters_is_capped():
-    assert MoVB(max_clusters=3, random_state=0).fit(four()[0]).n_clusters_ <= 3
+@pytest.mark.parametrize(("most", "found"), [(2, {2}), (3, {2, 3}), (4, {3, 4}), (6, {4})])
+def test_number_of_clusters_is_capped_and_used(most, found):
+    assert MoVB(max_clusters=most, random_state=0).fit(four()[0]).n_clusters_ in found
+    with pytest.raises(DataError, match="init_n_clusters=9 is more than max_clusters"):
+        MoVB(9, max_clusters=most).fit(four()[0])
+
+
+def test_few_distinct_rows_are_told_apart():
+    X = np.repeat(10 * np.eye(3), 100, axis=0)
+    assert MoVB(random_state=0).fit(X).n_clusters_ == 3
+
+
+def test_small_clusters_are_not_born():
+    X, _ = make_blobs([1500] * 4, centers=four()[0][:4] * 3, cluster_std=0.4, random_state=0)
+    chance = np.random.default_rng(0).standard_t(2, size=(800, 2))
+    for smallest, rows in ((600, X), (40, chance)):
+        model = MoVB(min_rows=smallest, random_state=0).fit(rows)
+        assert np.bincount(model.labels_).min() >= 0.8 * smallest  # soft counts, hard labels
+    assert MoVB(min_rows=600, random_state=0).fit(X).n_clusters_ >= 2
 
 
 def test_unfinished_fit_warns():

@@ -255,7 +255,11 @@ def test_effective_columns_are_those_that_vary_by_themselves():
     apart = x + 50 * labels.unsqueeze(1)
     assert effective_columns(apart, labels) == pytest.approx(8, abs=0.2)
     assert effective_columns(apart[:, :4].repeat(1, 2), labels) == pytest.approx(4, abs=0.1)
-    assert effective_columns(torch.ones(5, 3), torch.zeros(5).long()) == 1
+    assert effective_columns(torch.ones(5, 3), torch.zeros(5).long()) == 3
+    few = torch.randn(60, 300, generator=chance)
+    assert effective_columns(few, labels[:60]) == pytest.approx(300, rel=0.15)
+    assert effective_columns(few[:, :20].repeat(1, 15), labels[:60]) == pytest.approx(20, rel=0.15)
+    assert effective_columns(few[:3], torch.arange(3)) == 300
 
 
 @pytest.mark.parametrize("dim", [5, 60])

@@ -210,9 +210,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         with persistence.as_weights_error(f"the card's state does not fit {cls.__name__}"):
             state = dict(card.get("state", {}))
             for name, part in cls._parts.items():
-                own = {
-                    k.removeprefix(f"{name}/"): a for k, a in arrays.items() if k.startswith(name)
-                }
+                own = persistence.arrays_under(name, arrays)
                 setattr(estimator, name, part._restore(own, state.pop(name), path))
             persistence.restore_state(estimator, arrays, state)
             if any(key.startswith(persistence.MODULE) for key in arrays):

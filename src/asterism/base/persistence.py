@@ -97,11 +97,12 @@ def restore_state(
     estimator: BaseEstimator, arrays: dict[str, np.ndarray], values: dict[str, Any]
 ) -> None:
     """Set the fitted attributes of :func:`collect_state`, all but the module."""
-    for key, array in arrays.items():
-        if key.startswith(_ARRAY):
-            setattr(estimator, _fitted_name(key.removeprefix(_ARRAY)), array)
-    for name, value in values.items():
-        setattr(estimator, _fitted_name(name), _rich(value))
+    found = {key.removeprefix(_ARRAY): a for key, a in arrays.items() if key.startswith(_ARRAY)}
+    found |= {name: _rich(value) for name, value in values.items()}
+    for name, value in found.items():
+        if isinstance(getattr(estimator, name, None), BaseEstimator):
+            raise WeightsError(f"the card names {name!r} twice, once as an estimator")
+        setattr(estimator, _fitted_name(name), value)
 
 
 def arrays_under(name: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

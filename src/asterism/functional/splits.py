@@ -97,10 +97,11 @@ def principal_cuts(x: Tensor, keep: Tensor, n_axes: int) -> Tensor:
 
 
 def effective_columns(x: Tensor, labels: Tensor, most: int = 2000) -> float:
-    """(tr W)² / tr W² of the scatter W within clusters: as many columns as vary by themselves.
+    """(tr Σ)² / tr Σ² of the covariance Σ within clusters: as many columns as vary by themselves.
 
     D where clusters are round, fewer where columns are correlated; from evenly spaced rows, at most
-    ``most`` of them.
+    ``most`` of them. With m = n − K degrees of freedom tr Σ² is estimated without bias, from the
+    sample's S, by (tr S² − (tr S)² / m) m² / ((m − 1)(m + 2)).
 
     >>> x = torch.randn(1000, 1, generator=torch.Generator().manual_seed(0)).repeat(1, 5)
     >>> round(effective_columns(x, torch.zeros(1000, dtype=torch.int64)), 3)
@@ -113,7 +114,12 @@ def effective_columns(x: Tensor, labels: Tensor, most: int = 2000) -> float:
     means = (member.mT @ x) / member.sum(dim=0).clamp_min(1).unsqueeze(-1)
     within = x - means[own]
     gram = within.mT @ within if x.shape[1] < len(x) else within @ within.mT
-    return float(gram.trace().square() / gram.square().sum().clamp_min(1e-300)) or 1.0
+    freedom, trace = len(x) - len(own.unique()), float(gram.trace())
+    if freedom < 2 or trace == 0:
+        return float(x.shape[1])
+    squared = float(gram.square().sum() - trace**2 / freedom) / ((freedom - 1) * (freedom + 2))
+    columns = (trace / freedom) ** 2 / squared if squared > 0 else x.shape[1]
+    return min(max(columns, 1.0), float(x.shape[1]))
 
 
 def leading_axes(centred: Tensor, n_axes: int) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from asterism.functional.niw import NormalWishart, Statistics
 
-__all__ = ["expected_log_weights", "log_sticks", "pair_entropies", "variational_bound"]
+__all__ = ["entropies", "expected_log_weights", "log_sticks", "pair_entropies", "variational_bound"]
 
 
 def expected_log_weights(n: Tensor, alpha: float) -> Tensor:
@@ -42,16 +42,20 @@ def log_sticks(n: Tensor, alpha: float) -> Tensor:
 
 
 def variational_bound(
-    stats: Statistics, entropies: Tensor, prior: NormalWishart, alpha: float
+    stats: Statistics, entropy: Tensor, prior: NormalWishart, alpha: float
 ) -> Tensor:
-    """The bound of K clusters."""
-    return prior.log_evidence(stats).sum() + log_sticks(stats.n, alpha) + entropies.sum()
+    """The bound of K clusters, given their statistics and H (K,)."""
+    return prior.log_evidence(stats).sum() + log_sticks(stats.n, alpha) + entropy.sum()
+
+
+def entropies(r: Tensor) -> Tensor:
+    """H (K,) of responsibilities (N, K)."""
+    return -torch.xlogy(r, r).sum(dim=0)
 
 
 def pair_entropies(r: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Entropies (P,) of the unions of clusters under responsibilities (N, K)."""
-    both = r[:, first] + r[:, second]
-    return -torch.xlogy(both, both).sum(dim=0)
+    return entropies(r[:, first] + r[:, second])
 
 
 def _after(n: Tensor) -> Tensor:

@@ -12,15 +12,17 @@ Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of cl
 Yang, Fu, Sidiropoulos & Hong, "Towards k-means-friendly spaces", ICML 2017.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from asterism._validation import Interval, Real, at_least
 from asterism.base import Clusterer, EmbeddedClusterer
+from asterism.exceptions import WeightsError
 from asterism.losses.kmeans import kmeans_loss
 from asterism.methods.nonparametric.deepdpm import DeepDPM
 from asterism.nn.autoencoder import Autoencoder
@@ -170,6 +172,7 @@ class AEDeepDPM(EmbeddedClusterer):
         self.verbose = verbose
 
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
+        self._mixture(seed).first_count(len(X))  # refused now, or after minutes of training
         self._pretrain(X, seed)
         self.history_ = [{**record, "turn": 0} for record in self.history_]
         codes = self._codes(X)
@@ -179,13 +182,24 @@ class AEDeepDPM(EmbeddedClusterer):
             codes = self._codes(X)
             path.append(self._cluster(codes, seed, path[-1]))
         self.labels_path_ = np.stack(path)
+        if not self.mixture_.converged_:
+            warnings.warn(
+                f"clusters of the codes still split and merged after max_rounds={self.max_rounds}: "
+                "raise it, or look at split_merge_history_",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
     def _cluster(self, codes: np.ndarray, seed: int, start: np.ndarray | None) -> np.ndarray:
         """Labels by a new mixture of the codes, begun with those of the last one."""
-        settings = {name: getattr(self, name) for name in _MIXTURE}
-        mixture = DeepDPM(**settings, random_state=seed, device=self.device, verbose=self.verbose)
-        self.mixture_ = mixture._fit_rows(codes, None, start=start)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # told once, of the last
+            self.mixture_ = self._mixture(seed)._fit_rows(codes, None, start=start)
         return self.mixture_.labels_
+
+    def _mixture(self, seed: int) -> DeepDPM:
+        settings = {name: getattr(self, name) for name in _MIXTURE}
+        return DeepDPM(**settings, random_state=seed, device=self.device, verbose=self.verbose)
 
     def _learn_features(self, X: np.ndarray, codes: np.ndarray, turn: int, seed: int) -> None:
         """Draw the codes to the mixture's means."""
@@ -212,10 +226,23 @@ class AEDeepDPM(EmbeddedClusterer):
     # --- prediction ---------------------------------------------------------------------------
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        log_r = self.mixture_._log_responsibilities(self._codes(X))
-        return log_r[:, : self.mixture_.n_clusters_]
+        mixture = self._fitted_mixture
+        return mixture._log_responsibilities(self._codes(X))[:, : mixture.n_clusters_]
 
     def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row of the codes under their mixture."""
-        with torch.inference_mode():
-            return self.mixture_._score(self._codes(X))
+        """Mean log-likelihood a row of the codes under their mixture.
+
+        Codes have no scale of their own, so that scores of different fits cannot be compared.
+        """
+        return self._fitted_mixture._score(self._codes(X))
+
+    @property
+    def _fitted_mixture(self) -> DeepDPM:
+        """The mixture, on the device of choice."""
+        self.mixture_.device = self.device
+        if getattr(self, "n_clusters_", self.mixture_.n_clusters_) != self.mixture_.n_clusters_:
+            raise WeightsError(
+                f"the model has {self.n_clusters_} clusters, its mixture "
+                f"{self.mixture_.n_clusters_}: the card was changed"
+            )
+        return self.mixture_

@@ -20,18 +20,19 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from asterism._validation import Interval, Real, StrOptions
+from asterism._validation import Interval, Real, StrOptions, check_rows
 from asterism.base import Clusterer
 from asterism.exceptions import DataError
 from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart, Statistics
 from asterism.functional.scaling import fit_common_scaling, unit_rows
 
-__all__ = ["MOST_FULL", "ConjugateMixin", "ConjugateMixture", "kmeans_start"]
+__all__ = ["MOST_FULL", "ConjugateMixin", "ConjugateMixture", "checked_start", "kmeans_start"]
 
 MOST_FULL = 20
 
 _ROWS_AN_ENTRY = 10
 _START_ROWS = 20_000
+_ENTRIES = 1 << 23
 _FLAT = 1e-6  # of the mean variance: what a constant column is given
 
 
@@ -129,7 +130,9 @@ class ConjugateMixture(ConjugateMixin, Clusterer):
             torch.from_numpy(self.scaled_means_), torch.from_numpy(self.whiteners_)
         )
         x = torch.from_numpy(self._scaled(X).astype(np.float64))
-        return densities.log_prob(x).numpy() + np.log(self.weights_)
+        size = max(1, _ENTRIES // self.scaled_means_.size)  # rows whose distances are held at once
+        parts = [densities.log_prob(part) for part in x.split(size)]
+        return torch.cat(parts).numpy() + np.log(self.weights_)
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         return log_softmax(self._joint(X), axis=1)
@@ -139,6 +142,17 @@ class ConjugateMixture(ConjugateMixin, Clusterer):
         parts = [self._joint(X[i : i + self._chunk]) for i in range(0, len(X), self._chunk)]
         scores = np.concatenate([logsumexp(part, axis=1) for part in parts])
         return float(scores.mean() + np.log(self.factor_).sum())
+
+
+def checked_start(n_rows: int, n_clusters: int, most: int | None) -> int:
+    """The number of clusters to begin with, if it is not too large."""
+    check_rows(n_rows, n_clusters, "init_n_clusters")
+    if most is not None and n_clusters > most:
+        raise DataError(
+            f"init_n_clusters={n_clusters} is more than max_clusters={most}: begin with fewer, or "
+            "allow more"
+        )
+    return n_clusters
 
 
 def kmeans_start(x: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:

@@ -29,14 +29,13 @@ from asterism._validation import (
     Real,
     StrOptions,
     at_least,
-    check_rows,
     seeded,
 )
 from asterism.base import DeepClusterer
 from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
 from asterism.functional.splits import effective_columns
-from asterism.methods.nonparametric.conjugate import ConjugateMixin, kmeans_start
+from asterism.methods.nonparametric.conjugate import ConjugateMixin, checked_start, kmeans_start
 from asterism.methods.nonparametric.encoding import encode
 from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule
@@ -136,6 +135,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         Log-ratio of the best split of each cluster that was not made: how far it is from one.
     split_scales_ : ndarray of shape (K,)
         Nearest ``prior_scale`` at which it would be made; NaN if none within a factor of 10,000.
+    converged_ : bool
+        Whether moves came to an end before ``max_rounds``.
     history_ : list of dict
         Loss over the steps.
     module_ : torch.nn.Module
@@ -158,7 +159,6 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     module_: SplitMergeNet
     n_features_encoded_: int
 
-    has_density: ClassVar[bool] = True
     _unsaved: ClassVar[tuple[str, ...]] = ("encoder",)
     _module_class: ClassVar[type[nn.Module]] = SplitMergeNet
     _per_cluster: ClassVar[tuple[str, ...]] = (
@@ -247,10 +247,15 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def has_density(self) -> bool:
+        """Whether ``score`` is a likelihood of the rows themselves."""
+        return self.encoder is None
+
     # --- fit ----------------------------------------------------------------------------------
 
     def _fit(self, X: np.ndarray, y: Any, seed: int, start: np.ndarray | None = None) -> None:
-        n_clusters = self._first_count(len(X)) if start is None else int(start.max()) + 1
+        n_clusters = self.first_count(len(X)) if start is None else int(start.max()) + 1
         if self.encoder is not None:
             X = encode(self.encoder, X)
             self.n_features_encoded_ = X.shape[1]
@@ -293,7 +298,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         self.architecture_["n_clusters"] = self.module_.n_clusters
         self.weights_ = growth.log_weights.exp().numpy()
         self.means_, self.covariances_ = self._describe(growth.densities)
-        if not settled and self.max_rounds > 0:
+        self.converged_ = settled or self.max_rounds == 0
+        if not self.converged_:
             warnings.warn(
                 f"clusters still split and merged after max_rounds={self.max_rounds}: raise it, or "
                 "look at split_merge_history_",
@@ -362,17 +368,12 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             coarsening=self.coarsening,
         )
 
-    def _first_count(self, n_rows: int) -> int:
+    def first_count(self, n_rows: int) -> int:
+        """Clusters that a fit of so many rows begins with."""
         if isinstance(self.init_n_clusters, str):
             most = _MOST_STARTS if self.max_clusters is None else self.max_clusters
             return max(1, min(_MOST_STARTS, most, n_rows // _ROWS_A_START))
-        check_rows(n_rows, self.init_n_clusters, "init_n_clusters")
-        if self.max_clusters is not None and self.init_n_clusters > self.max_clusters:
-            raise DataError(
-                f"init_n_clusters={self.init_n_clusters} is more than "
-                f"max_clusters={self.max_clusters}: begin with fewer, or allow more"
-            )
-        return self.init_n_clusters
+        return checked_start(n_rows, self.init_n_clusters, self.max_clusters)
 
     def _reorder(self, order: np.ndarray) -> None:
         super()._reorder(order)
@@ -391,7 +392,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
             return self._net(self._tensor(self._single(self._features(X)))).cpu().numpy()
 
     def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row under the mixture."""
+        """Mean log-likelihood a row, or of its features, under the mixture."""
         total, module = 0.0, self._net
         X = self._features(X)
         size = max(1, _ENTRIES // module.means.numel())  # rows whose distances are held at once

@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from asterism._validation import LARGEST
 from asterism.exceptions import DataError
 
 __all__ = ["encode"]
@@ -27,53 +28,63 @@ _CHUNK = 4096
 def encode(encoder: Any, X: np.ndarray) -> np.ndarray:
     """Features (N, D') of rows (N, D), chunk by chunk; the encoder stays as it was."""
     one = _reader(encoder)
-    parts = [one(X[start : start + _CHUNK]) for start in range(0, len(X), _CHUNK)]
-    for part, start in zip(parts, range(0, len(X), _CHUNK), strict=True):
-        expected = len(X[start : start + _CHUNK])
-        if part.ndim < 2 or len(part) != expected:
-            raise DataError(
-                f"the encoder gave an array of shape {part.shape} for {expected} rows: it must "
-                "give one row of features each"
-            )
-    features = np.concatenate([part.reshape(len(part), -1) for part in parts])
-    if not np.issubdtype(features.dtype, np.number) or not np.isfinite(features).all():
+    rows = (X[start : start + _CHUNK] for start in range(0, len(X), _CHUNK))
+    features = np.concatenate([_checked(one(part), len(part)) for part in rows])
+    size = float(np.abs(features).max())
+    if not size <= LARGEST:  # nor NaN
         raise DataError(
-            "the encoder gave features that are not finite numbers: look at its weights, and at "
-            "the scale of the rows it was trained on"
+            f"the encoder gave features of size {size}: look at its weights, and at the scale of "
+            "the rows it was trained on"
         )
     return features
 
 
-def _reader(encoder: Any) -> Callable[[np.ndarray], np.ndarray]:
+def _checked(found: Any, n_rows: int) -> np.ndarray:
+    """What an encoder gave for so many rows, as numbers (N, D')."""
+    if isinstance(found, torch.Tensor):
+        found = found.detach().cpu().numpy()
+    features = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+    if features.ndim < 2 or len(features) != n_rows or features.size == 0:
+        raise DataError(
+            f"the encoder gave {type(found).__name__} of shape {features.shape} for {n_rows} rows: "
+            "it must give one row of features each"
+        )
+    if not np.issubdtype(features.dtype, np.number):
+        raise DataError(f"the encoder gave {features.dtype}: its features must be numbers")
+    return features.reshape(n_rows, -1)
+
+
+def _reader(encoder: Any) -> Callable[[np.ndarray], Any]:
     if isinstance(encoder, nn.Module):
         return lambda rows: _by_network(encoder, rows)
     if hasattr(encoder, "transform"):
         try:
-            check_is_fitted(encoder)
+            if hasattr(encoder, "fit"):
+                check_is_fitted(encoder)
         except NotFittedError as error:
             raise DataError(
                 f"encoder={encoder!r} is not fitted: fit it first; where the model is cloned, as "
                 "in a search, wrap it in sklearn.frozen.FrozenEstimator"
             ) from error
         return lambda rows: _by_transformer(encoder, rows)
-    return lambda rows: np.asarray(encoder(rows))
+    return encoder
 
 
-def _by_network(network: nn.Module, rows: np.ndarray) -> np.ndarray:
+def _by_network(network: nn.Module, rows: np.ndarray) -> Any:
     weight = next(network.parameters(), None)
     device = torch.device("cpu") if weight is None else weight.device
-    training = network.training
+    modes = {module: module.training for module in network.modules()}
     network.eval()
     try:
         with torch.inference_mode():
-            return network(torch.as_tensor(rows, dtype=torch.float32, device=device)).cpu().numpy()
+            return network(torch.as_tensor(rows, dtype=torch.float32, device=device))
     finally:
-        network.train(training)
+        for module, training in modes.items():
+            module.training = training
 
 
-def _by_transformer(transformer: Any, rows: np.ndarray) -> np.ndarray:
+def _by_transformer(transformer: Any, rows: np.ndarray) -> Any:
     with warnings.catch_warnings():
         # Columns were matched by the estimator that holds the encoder.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        features = transformer.transform(rows)
-    return features.toarray() if hasattr(features, "toarray") else np.asarray(features)
+        return transformer.transform(rows)

@@ -3,7 +3,7 @@
     maximise  E_q log p(x, z, v, μ, Σ) − E_q log q(z, v, μ, Σ)      ``functional.variational``
 
 over a posterior q in which assignments, sticks and Gaussians are independent, with births and
-merges of clusters that raise the bound; how, ``nonparametric.memoized``.
+merges of clusters that raise the bound; how, ``nonparametric.births``.
 
 Hughes & Sudderth, "Memoized online variational inference for Dirichlet process mixture models",
 NeurIPS 2013.
@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from asterism._validation import Interval, Real, at_least, check_rows
+from asterism._validation import Interval, Real, at_least
 from asterism.base import Clusterer
-from asterism.methods.nonparametric.conjugate import ConjugateMixture, kmeans_start
-from asterism.methods.nonparametric.memoized import Memo
+from asterism.methods.nonparametric.births import GrowingMemo
+from asterism.methods.nonparametric.conjugate import ConjugateMixture, checked_start, kmeans_start
 
 __all__ = ["MoVB"]
 
@@ -130,7 +130,7 @@ class MoVB(ConjugateMixture):
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
-        check_rows(len(X), self.init_n_clusters, "init_n_clusters")
+        checked_start(len(X), self.init_n_clusters, self.max_clusters)
         self._fit_coordinates(X)
         x = self._scaled(X)
         prior = self._make_prior(x)
@@ -138,13 +138,13 @@ class MoVB(ConjugateMixture):
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(x)))
         parts = order.split(self.batch_size)
         rows, start = torch.from_numpy(x).double(), kmeans_start(x, self.init_n_clusters, seed)
-        memo = Memo(
+        memo = GrowingMemo(
             [rows[own] for own in parts],
             prior,
             self.concentration,
+            seed,
             self.min_rows,
             self.max_clusters,
-            seed,
         )
         memo.start([torch.from_numpy(start)[own] for own in parts])
         if not memo.run(self.max_laps, self.tol, self.patience):
