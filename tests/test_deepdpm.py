@@ -228,6 +228,15 @@ def test_wide_small_tables_get_simpler_covariances():
     assert shapes == [(10, 10), (10,), (25,)]
 
 
+def test_outliers_of_the_start_are_no_clusters():
+    X, y = make_blobs(300, centers=4, cluster_std=0.3, center_box=(-6, 6), random_state=3)
+    X = np.r_[X, [[60.0, 60.0]]]
+    model = DeepDPM(8, min_rows=5, **QUICK).fit(X)
+    assert np.bincount(model.labels_).min() >= 5
+    assert adjusted_rand_score(y, model.labels_[:-1]) > 0.95
+    assert model.covariance_ == "full"
+
+
 def test_many_columns_do_not_forbid_small_halves():
     centers = 4 * np.eye(40)[:3]
     X, y = make_blobs([30] * 3, centers=centers, cluster_std=0.3, random_state=0)

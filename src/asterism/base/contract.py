@@ -16,6 +16,7 @@ throughout belongs to no cluster and is labelled −1.
 """
 
 import copy
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -33,9 +34,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from asterism import __version__
-from asterism._validation import draw_seed, read_rows, validated_fit
+from asterism._validation import check_parameters, draw_seed, read_rows, validated_fit
 from asterism.base import persistence
-from asterism.exceptions import WeightsError
+from asterism.exceptions import AsterismWarning, WeightsError
 from asterism.functional.assignments import by_decreasing_size, simplified_silhouette
 from asterism.io.weights import read_weights, write_weights
 
@@ -166,6 +167,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
             "parameters": parameters,
             "version": __version__,
             "command": command,
+            **persistence.left_out(self),
             "seed": parameters.get("random_state"),
             **extra,
             "state": values,
@@ -189,7 +191,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 f"{path} holds {card['method']!r}, not {cls.__name__}; asterism.load(path) takes "
                 "the class from the file"
             )
-        return cls._restore(arrays, card, path).set_params(**overrides)
+        estimator = cls._restore(arrays, card, path).set_params(**overrides)
+        check_parameters(estimator)
+        for name in card.get("not_saved", ()):
+            if getattr(estimator, name) is None:
+                warnings.warn(
+                    f"{path} was saved without its {name}: pass load(path, {name}=...)",
+                    AsterismWarning,
+                    stacklevel=2,
+                )
+        return estimator
 
     # --- inside -------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ __all__ = [
     "as_weights_error",
     "collect_parameters",
     "collect_state",
+    "left_out",
     "restore_module",
     "restore_parameters",
     "restore_state",
@@ -68,6 +69,12 @@ def collect_parameters(estimator: BaseEstimator) -> dict[str, Any]:
             value = None
         parameters[name] = _plain(value, name)
     return parameters
+
+
+def left_out(estimator: BaseEstimator) -> dict[str, list[str]]:
+    """What the card tells of parameters that no file can hold."""
+    names = [name for name in getattr(estimator, "_unsaved", ()) if getattr(estimator, name)]
+    return {"not_saved": names} if names else {}
 
 
 def collect_state(estimator: BaseEstimator) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

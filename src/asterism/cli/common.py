@@ -103,7 +103,9 @@ def parse_count(text: str) -> int | str | tuple[int, int]:
 def parse_settings(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
     """Turn ``["lr=0.1", "refine=em"]`` into keyword arguments.
 
-    >>> parse_settings(["lr=0.1", "refine=em", "hidden_dims=[64, 32]"])
+    Values are JSON where they can be, else text; numbers between commas are a list.
+
+    >>> parse_settings(["lr=0.1", "refine=em", "hidden_dims=64,32"])
     {'lr': 0.1, 'refine': 'em', 'hidden_dims': [64, 32]}
     """
     values: dict[str, Any] = {}
@@ -111,8 +113,10 @@ def parse_settings(settings: list[str] | None, option: str = "--set") -> dict[st
         name, equals, text = setting.partition("=")
         if not equals or not name.isidentifier():
             raise fail(f"{option} {setting}: write NAME=VALUE, for example {option} lr=0.001")
-        try:
-            values[name] = json.loads(text)
-        except ValueError:
-            values[name] = text
+        for form in (text, f"[{text}]") if text[:1].isdigit() else (text,):
+            try:
+                values[name] = json.loads(form)
+                break
+            except ValueError:
+                values[name] = text
     return values

@@ -122,7 +122,7 @@ def get_method(name: str) -> Method:
     'AutoKMeans'
     """
     if name not in _METHODS:
-        close = difflib.get_close_matches(name, _METHODS, n=1)
+        close = difflib.get_close_matches(name.lower(), _METHODS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise UnknownMethodError(f"no method is named {name!r}; {hint}known: {', '.join(_METHODS)}")
     return _METHODS[name]

@@ -88,6 +88,7 @@ def make_estimator(method: Method, n_clusters: Count = "auto", /, **parameters: 
         raise DataError(
             f"method {method.name!r} finds the number of clusters itself, got {n_clusters}: leave "
             "n_clusters='auto' (--n-clusters auto)"
+            + (", and bound it by max_clusters (--set max_clusters=K)" * ("max_clusters" in known))
         )
     if isinstance(n_clusters, list | tuple):
         if not method.takes_range:

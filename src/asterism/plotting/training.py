@@ -48,7 +48,7 @@ def running_mean(values: np.ndarray, window: int) -> np.ndarray:
 
 
 def plot_history(
-    history: Sequence[Mapping[str, Any]],
+    history: Sequence[Mapping[str, Any]] | Any,
     *,
     keys: Sequence[str] = ("loss",),
     smooth: int | None = None,
@@ -58,9 +58,10 @@ def plot_history(
 
     Parameters
     ----------
-    history : sequence of mappings
-        One record a step. Records without a key are left out of that key's curve. The horizontal
-        axis is ``step`` where every record has it, else the record's place.
+    history : sequence of mappings, or an estimator
+        One record a step, or what holds them as ``history_``. Records without a key are left out of
+        that key's curve. The horizontal axis is ``step`` where every record has it, else the
+        record's place.
     keys : sequence of str
         Curves to draw.
     smooth : int, optional
@@ -80,6 +81,9 @@ def plot_history(
     >>> ax.get_xlabel(), ax.get_ylabel(), ax.get_yscale()
     ('step', 'loss', 'log')
     """
+    history = getattr(history, "history_", history)
+    if not isinstance(history, Sequence):
+        raise DataError(f"{type(history).__name__} holds no history_: give a fitted estimator.")
     if len(history) == 0 or len(keys) == 0:
         raise DataError(
             f"got {len(history)} history records and {len(keys)} keys; give at least one of each."

@@ -56,6 +56,7 @@ class ConjugateMixin:
     scaling: str
     offset_: np.ndarray
     factor_: np.ndarray
+    covariance_: str
 
     def _fit_coordinates(self, X: np.ndarray) -> None:
         rows = unit_rows(X) if self.scaling == "rows" else X
@@ -74,6 +75,7 @@ class ConjugateMixin:
                 f"degrees_of_freedom={self.degrees_of_freedom} must be at least the {dim} columns: "
                 "leave it out for two more than them"
             )
+        self.covariance_ = self._covariance_kind(*x.shape)
         variance = x.var(axis=0, dtype=np.float64)
         least = max(_FLAT * float(variance.mean()), 1e-12)
         return NormalWishart(
@@ -81,7 +83,7 @@ class ConjugateMixin:
             torch.from_numpy(self.prior_scale * np.maximum(variance, least)),
             self.prior_scale if self.mean_strength is None else self.mean_strength,
             self.degrees_of_freedom,
-            self._covariance_kind(*x.shape),
+            self.covariance_,
         )
 
     def _covariance_kind(self, n_rows: int, dim: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from tqdm import tqdm
@@ -62,8 +63,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     encoder : transformer, torch.nn.Module, callable or None, default=None
         Trained already, it turns rows into the features that are clustered: anything with
         ``transform``, a network that takes float32 rows, or a function of an array. It is used as
-        it is and not saved with the model; see :class:`~asterism.AEDeepDPM` for features that learn
-        from the clusters.
+        it is, shared by clones and not saved with the model; see :class:`~asterism.AEDeepDPM` for
+        features that learn from the clusters. Scores of different encoders cannot be compared.
     max_clusters : int or None, default=None
         Never split beyond this number.
     prior_scale : float, default=0.05
@@ -104,8 +105,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     acceptance : {"greedy", "random"}, default="greedy"
         Moves that pay, or any by chance as in a Metropolis-Hastings sampler.
     min_rows : int or None, default=None
-        Smallest half of a split; None is five, and at least one more than the columns where
-        covariances are full.
+        Rows of the smallest cluster; None is five, and at least one more than the columns where
+        covariances are full. Outliers that the start has taken for clusters are given to others.
     hidden_dim : int, default=50
         Width of the net's hidden layer, and of each small net's.
     lr, batch_size : float, int, default=2e-3, 1024
@@ -129,6 +130,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     weights_, means_, covariances_ : ndarray of shape (K,), (K, D), (K, D, D) or (K, D)
         The mixture, in the user's units, or those of the encoder's features (of rows of unit length
         with ``scaling="rows"``).
+    covariance_ : str
+        Kind of the covariances, where "auto" has chosen it.
     split_merge_history_ : list of dict
         Every move: round, step, what was tried, how many were taken and K before and after.
     split_ratios_ : ndarray of shape (K,)
@@ -325,6 +328,12 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         tied = self.prior == "data" and self.mean_strength is None
         kappa = prior.kappa * factor if tied else prior.kappa
         return replace(prior, scale=prior.scale * factor, kappa=kappa)
+
+    def __sklearn_clone__(self) -> "DeepDPM":
+        """A clone without the fit, that shares the encoder, whose training is no part of it."""
+        settings = self.get_params(deep=False)
+        encoder = settings.pop("encoder")
+        return type(self)(**clone(settings, safe=False), encoder=encoder)
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         """What the mixture is about: the encoder's features, or the rows themselves."""

@@ -1,7 +1,7 @@
 """Features of rows by an encoder the user has trained: any transformer, network or function.
 
     transformer   has ``transform``, fitted: of scikit-learn, or an estimator of this library
-    network       a ``torch.nn.Module`` that takes float32 rows (N, D), on its own device
+    network       a ``torch.nn.Module`` that takes rows (N, D), on its own device and precision
     function      takes an array (N, D)
 
 Each gives (N, features), or (N, ...) which is flattened.
@@ -27,7 +27,7 @@ _CHUNK = 4096
 
 def encode(encoder: Any, X: np.ndarray) -> np.ndarray:
     """Features (N, D') of rows (N, D), chunk by chunk; the encoder stays as it was."""
-    one = _reader(encoder)
+    one = _guarded(_reader(encoder))
     rows = (X[start : start + _CHUNK] for start in range(0, len(X), _CHUNK))
     features = np.concatenate([_checked(one(part), len(part)) for part in rows])
     size = float(np.abs(features).max())
@@ -43,6 +43,11 @@ def _checked(found: Any, n_rows: int) -> np.ndarray:
     """What an encoder gave for so many rows, as numbers (N, D')."""
     if isinstance(found, torch.Tensor):
         found = found.detach().cpu().numpy()
+    if isinstance(found, tuple | list | dict):
+        raise DataError(
+            f"the encoder gave a {type(found).__name__}: wrap it in a function that gives the "
+            "features alone"
+        )
     features = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
     if features.ndim < 2 or len(features) != n_rows or features.size == 0:
         raise DataError(
@@ -54,7 +59,23 @@ def _checked(found: Any, n_rows: int) -> np.ndarray:
     return features.reshape(n_rows, -1)
 
 
+def _guarded(read: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
+    """The same, whose failures are told to be the encoder's."""
+
+    def reading(rows: np.ndarray) -> Any:
+        try:
+            return read(rows)
+        except Exception as error:
+            raise DataError(
+                f"the encoder failed on rows of shape {rows.shape}, {rows.dtype}: {error}"
+            ) from error
+
+    return reading
+
+
 def _reader(encoder: Any) -> Callable[[np.ndarray], Any]:
+    if isinstance(encoder, type):
+        raise DataError(f"encoder is the class {encoder.__name__}: give a trained instance of it")
     if isinstance(encoder, nn.Module):
         return lambda rows: _by_network(encoder, rows)
     if hasattr(encoder, "transform"):
@@ -63,8 +84,7 @@ def _reader(encoder: Any) -> Callable[[np.ndarray], Any]:
                 check_is_fitted(encoder)
         except NotFittedError as error:
             raise DataError(
-                f"encoder={encoder!r} is not fitted: fit it first; where the model is cloned, as "
-                "in a search, wrap it in sklearn.frozen.FrozenEstimator"
+                f"encoder={encoder!r} is not fitted: fit it first, as in encoder=PCA(10).fit(X)"
             ) from error
         return lambda rows: _by_transformer(encoder, rows)
     return encoder
@@ -73,11 +93,12 @@ def _reader(encoder: Any) -> Callable[[np.ndarray], Any]:
 def _by_network(network: nn.Module, rows: np.ndarray) -> Any:
     weight = next(network.parameters(), None)
     device = torch.device("cpu") if weight is None else weight.device
+    precision = torch.float32 if weight is None else weight.dtype
     modes = {module: module.training for module in network.modules()}
     network.eval()
     try:
         with torch.inference_mode():
-            return network(torch.as_tensor(rows, dtype=torch.float32, device=device))
+            return network(torch.as_tensor(rows, dtype=precision, device=device))
     finally:
         for module, training in modes.items():
             module.training = training

@@ -81,7 +81,7 @@ class Growth(Learning):
         for _ in range(2 * plan.epochs):
             self._epoch()
         self._look()
-        self._drop_empty()
+        self._drop_small()
         return settled
 
     def best_splits(self, priors: Sequence[NormalWishart]) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +181,7 @@ class Growth(Learning):
 
     def _merge(self, number: int) -> bool:
         before = self.module.n_clusters
-        self._drop_empty()
+        self._drop_small()
         stats = self._own_statistics()
         ratios = merge_ratios(
             stats.times(self.zeta), self.prior, self.alpha, self.schedule.n_neighbors
@@ -214,13 +214,15 @@ class Growth(Learning):
         self._note(number, "merge", before, tried, torch.tensor(found), len(pairs))
         return self.module.n_clusters < before
 
-    def _drop_empty(self) -> None:
+    def _drop_small(self) -> None:
+        """Give up clusters of fewer rows than a half may have, all but the largest."""
         counts = torch.bincount(self.labels, minlength=self.module.n_clusters)
-        if bool((counts > 0).all()):
+        kept = (counts >= self.schedule.smallest) | (counts == counts.max())
+        if bool(kept.all()):
             return
-        empty = (counts == 0).nonzero().squeeze(1)
-        stay = self.module.others(empty)
-        self.module.drop(empty)
+        small = (~kept).nonzero().squeeze(1)
+        stay = self.module.others(small)
+        self.module.drop(small)
         self._carry(stay, self.stats.at(slice(0, 0)), self.strikes[:0])
         self._look()
 

@@ -37,8 +37,8 @@ class MoVB(ConjugateMixture):
         Expected variance within a cluster as a part of that of all rows, column by column.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
         Of a cluster; "auto" as in :class:`~asterism.DeepDPM`.
-    concentration : float, default=10.0
-        Mass α of the process.
+    concentration : float, default=1.0
+        Mass α of the process; more cuts clear clusters in two now and then.
     mean_strength : float or None, default=None
         κ₀, the rows that the prior of a mean is worth; None is ``prior_scale``.
     degrees_of_freedom : float or None, default=None
@@ -65,6 +65,8 @@ class MoVB(ConjugateMixture):
     n_clusters_ : int
     weights_, means_, covariances_ : ndarray
         The most probable mixture under the posterior, in the user's units.
+    covariance_ : str
+        Kind of the covariances, where "auto" has chosen it.
     bounds_ : list of float
         The variational bound after each lap.
     moves_ : list of dict
@@ -103,7 +105,7 @@ class MoVB(ConjugateMixture):
         max_clusters: int = 200,
         prior_scale: float = 0.05,
         covariance: str = "auto",
-        concentration: float = 10.0,
+        concentration: float = 1.0,
         mean_strength: float | None = None,
         degrees_of_freedom: float | None = None,
         scaling: str = "none",

@@ -61,6 +61,8 @@ class DPSampler(PosteriorMixin, ConjugateMixture):
         That mixture, in the user's units.
     partitions_, log_probabilities_, k_posterior_, confidence_, overall_confidence_
         The posterior; probabilities are up to a constant.
+    covariance_ : str
+        Kind of the covariances, where "auto" has chosen it.
     acceptance_ : dict
         Share of the splits and of the merges tried that were taken.
 
