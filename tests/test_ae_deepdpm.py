@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import adjusted_rand_score
 from torch import nn
 
+import asterism
 from asterism import AEDeepDPM, AEKMeans, DeepDPM
 from asterism.exceptions import AsterismWarning, DataError, WeightsError
 from asterism.losses.kmeans import kmeans_loss
@@ -221,8 +222,9 @@ def test_loading_without_the_encoder_warns_and_overrides_are_checked(tmp_path):
     X, _ = wide()
     with pytest.warns(AsterismWarning):
         DeepDPM(encoder=PCA(2).fit(X), **FEW).fit(X).save(tmp_path / "m")
-    with pytest.warns(AsterismWarning, match="encoder"):
-        DeepDPM.load(tmp_path / "m")
+    for load in (DeepDPM.load, asterism.load):
+        with pytest.warns(AsterismWarning, match="encoder"):
+            load(tmp_path / "m")
     with pytest.raises(ValueError, match="encoder"):
         DeepDPM.load(tmp_path / "m", encoder="pca")
 

@@ -409,3 +409,14 @@ def test_the_shipped_weights_say_what_they_said():
         np.testing.assert_allclose(now["similarity"], before["similarity"], atol=5e-3)
         assert now["confidence"] == pytest.approx(before["confidence"], abs=5e-3)
         assert adjusted_rand_score(now["labels"], before["labels"]) > 0.95, name
+
+
+def test_assessment_of_rows_is_that_of_the_fit_and_of_predict_proba():
+    X, _ = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+    model = Asterism(random_state=0).fit(X)
+    found = model.assess(X)
+    np.testing.assert_array_equal(found.labels, model.labels_)
+    np.testing.assert_allclose(found.membership, model.predict_proba(X), rtol=1e-5)
+    np.testing.assert_allclose(found.confidence, model.confidence_, rtol=1e-4)
+    new = model.assess([[0.0, 0.5], [500.0, -500.0]])
+    assert new.outlier[1] > 0.9 > new.outlier[0]

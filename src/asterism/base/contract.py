@@ -191,16 +191,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
                 f"{path} holds {card['method']!r}, not {cls.__name__}; asterism.load(path) takes "
                 "the class from the file"
             )
-        estimator = cls._restore(arrays, card, path).set_params(**overrides)
-        check_parameters(estimator)
-        for name in card.get("not_saved", ()):
-            if getattr(estimator, name) is None:
-                warnings.warn(
-                    f"{path} was saved without its {name}: pass load(path, {name}=...)",
-                    AsterismWarning,
-                    stacklevel=2,
-                )
-        return estimator
+        return cls._restore(arrays, card, path)._loaded_with(overrides, card, path)
 
     # --- inside -------------------------------------------------------------------------------
 
@@ -227,6 +218,21 @@ class Clusterer(ClusterMixin, BaseEstimator):
             if any(key.startswith(persistence.MODULE) for key in arrays):
                 estimator.module_ = persistence.restore_module(estimator._make_module, arrays)
         return estimator
+
+    def _loaded_with(
+        self: Self, overrides: dict[str, Any], card: dict[str, Any], path: str | Path
+    ) -> Self:
+        """The same with other parameters, of which those that no file holds are asked for."""
+        self.set_params(**overrides)
+        check_parameters(self)
+        for name in card.get("not_saved", ()):
+            if getattr(self, name) is None:
+                warnings.warn(
+                    f"{path} was saved without its {name}: pass load(path, {name}=...)",
+                    AsterismWarning,
+                    stacklevel=3,
+                )
+        return self
 
     def _make_module(self) -> nn.Module:
         raise WeightsError(f"{type(self).__name__} has no network to fill")

@@ -80,8 +80,10 @@ class TableModel:
 
 def assign(estimator: Clusterer, X: np.ndarray) -> Assignment:
     """What a fitted estimator says of rows, each by itself; they are read once."""
-    if hasattr(estimator, "_look"):
-        return _assess(estimator, X)
+    if hasattr(estimator, "assess"):
+        found = estimator.assess(X)
+        surest = found.membership.max(axis=1)
+        return Assignment(found.labels, *map(_rounded, (surest, found.confidence, found.outlier)))
     if not estimator.soft:
         return Assignment(estimator.predict(X))
     probability = estimator.predict_proba(X)
@@ -96,23 +98,6 @@ def assign_fitted(estimator: Clusterer, X: np.ndarray) -> Assignment:
     kept = {name: getattr(estimator, f"{name}_", None) for name in Assignment._fields[1:]}
     known = {name: _rounded(value) for name, value in kept.items() if value is not None}
     return found._replace(labels=estimator.labels_, **known)
-
-
-def _assess(estimator: Any, X: np.ndarray) -> Assignment:
-    seen = []
-    for start in range(0, len(X), estimator._chunk):
-        found = estimator._look(X[start : start + estimator._chunk])
-        owned = found.membership[:, : estimator.n_clusters_]  # clusters without rows come last
-        seen.append(
-            (
-                owned.argmax(axis=1),
-                owned.max(axis=1) / owned.sum(axis=1),
-                found.confidence,
-                found.outlier,
-            )
-        )
-    labels, *rest = map(np.concatenate, zip(*seen, strict=True))
-    return Assignment(labels, *map(_rounded, rest))
 
 
 def count_rows(labels: np.ndarray, n_clusters: int) -> list[int]:
@@ -143,7 +128,8 @@ def load(path: str | Path, **overrides: Any) -> Clusterer:
     -------
     Clusterer
     """
-    return _restore(*read_weights(path), path).set_params(**overrides)
+    arrays, card = read_weights(path)
+    return _restore(arrays, card, path)._loaded_with(overrides, card, path)
 
 
 def _restore(arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path) -> Clusterer:

@@ -1,5 +1,6 @@
 """Looking into an answer: other partitions, the worth of any partition, what clusters are like.
 
+    assess(X)                     clusters of new rows, how sure they are, and how far from all
     samples(n)                    partitions drawn from the network's belief (from the base class)
     score_partition(X, labels)    expected adjusted Rand index of any labels, fitted or not
     explain()                     columns that set each cluster apart, and its most typical rows
@@ -10,7 +11,7 @@ is not kept.
 """
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from asterism._validation import check_parameters, draw_seed, read_rows
 from asterism.exceptions import DataError
-from asterism.functional.affinities import cluster_affinity
+from asterism.functional.affinities import Assessment, cluster_affinity
 from asterism.functional.contrasts import Moments, cluster_moments, numeric_contrasts
 from asterism.functional.samples import sample_partitions
 from asterism.functional.validity import expected_agreement, noise_apart
@@ -33,7 +34,7 @@ _PROTOTYPES = 3
 
 
 class InspectionMixin:
-    """Adds ``score_partition``, ``explain`` and what ``samples`` needs to the estimator."""
+    """Adds ``assess``, ``score_partition``, ``explain`` and what ``samples`` needs."""
 
     context_size: int
     scaling: str
@@ -49,8 +50,43 @@ class InspectionMixin:
     context_indices_: np.ndarray
     context_labels_: np.ndarray
 
+    _chunk: ClassVar[int]
     _load_weights: Any
+    _look: Any
     _on_device: Any
+
+    # --- new rows -----------------------------------------------------------------------------
+
+    def assess(self, X: Any) -> Assessment:
+        """What is known of rows, new ones or those of ``fit``, each by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Assessment
+            ``membership``, as :meth:`predict_proba`; ``labels``; ``confidence``, the expected
+            overlap of a row's cluster with the true one; ``outlier``, from 0 for usual rows
+            towards 1 for rows far from all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_blobs
+        >>> from asterism import Asterism
+        >>> X, _ = make_blobs(200, centers=[[0, 0], [8, 0]], random_state=0)
+        >>> found = Asterism(random_state=0).fit(X).assess([[0.1, 0.2], [4.0, 90.0]])
+        >>> bool(found.outlier[1] > found.outlier[0])
+        True
+        """
+        check_is_fitted(self)
+        rows = read_rows(self, X, reset=False)
+        seen = [self._look(rows[i : i + self._chunk]) for i in range(0, len(rows), self._chunk)]
+        membership, confidence, outlier = map(np.concatenate, zip(*seen, strict=True))
+        owned = membership[:, : self.n_clusters_]  # clusters without rows come last
+        return Assessment(owned / owned.sum(axis=1, keepdims=True), confidence, outlier)
 
     # --- other partitions ---------------------------------------------------------------------
 
