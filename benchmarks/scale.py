@@ -26,7 +26,7 @@ N_CLUSTERS, COLUMNS = 20, 16
 MOST = {
     "DeepDPM": SIZES[-1],
     "DP-means": SIZES[-1],
-    "variational mixture": 300_000,
+    "variational mixture": 100_000,
     "HDBSCAN": 30_000,
     "k-means, K given": SIZES[-1],
 }
