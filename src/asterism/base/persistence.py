@@ -73,7 +73,8 @@ def collect_parameters(estimator: BaseEstimator) -> dict[str, Any]:
 
 def left_out(estimator: BaseEstimator) -> dict[str, list[str]]:
     """What the card tells of parameters that no file can hold."""
-    names = [name for name in getattr(estimator, "_unsaved", ()) if getattr(estimator, name)]
+    unsaved = getattr(estimator, "_unsaved", ())
+    names = [name for name in unsaved if getattr(estimator, name) is not None]
     return {"not_saved": names} if names else {}
 
 

@@ -19,13 +19,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from torch import nn
 from tqdm import tqdm
 
 from asterism._validation import (
-    HasMethods,
     Interval,
     Real,
     StrOptions,
@@ -33,11 +31,10 @@ from asterism._validation import (
     seeded,
 )
 from asterism.base import DeepClusterer
-from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
 from asterism.functional.splits import effective_columns
 from asterism.methods.nonparametric.conjugate import ConjugateMixin, checked_start, kmeans_start
-from asterism.methods.nonparametric.encoding import encode
+from asterism.methods.nonparametric.encoding import EncoderMixin
 from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule
 from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
@@ -51,7 +48,7 @@ _MOST_STARTS, _ROWS_A_START = 50, 50
 _REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
 
 
-class DeepDPM(ConjugateMixin, DeepClusterer):
+class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
     """Gaussian clusters of unknown number, assigned by a network that grows and shrinks with it.
 
     Parameters
@@ -160,9 +157,7 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     """
 
     module_: SplitMergeNet
-    n_features_encoded_: int
 
-    _unsaved: ClassVar[tuple[str, ...]] = ("encoder",)
     _module_class: ClassVar[type[nn.Module]] = SplitMergeNet
     _per_cluster: ClassVar[tuple[str, ...]] = (
         "weights_",
@@ -174,8 +169,8 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepClusterer._parameter_constraints,
         **ConjugateMixin._parameter_constraints,
+        **EncoderMixin._parameter_constraints,
         "init_n_clusters": [at_least(1), StrOptions({"auto"})],
-        "encoder": [HasMethods("transform"), callable, None],
         "max_clusters": [at_least(1), None],
         "coarsening": [Interval(Real, 0, None, closed="neither"), None],
         "prior": [StrOptions({"data", "reference"})],
@@ -250,18 +245,11 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def has_density(self) -> bool:
-        """Whether ``score`` is a likelihood of the rows themselves."""
-        return self.encoder is None
-
     # --- fit ----------------------------------------------------------------------------------
 
     def _fit(self, X: np.ndarray, y: Any, seed: int, start: np.ndarray | None = None) -> None:
         n_clusters = self.first_count(len(X)) if start is None else int(start.max()) + 1
-        if self.encoder is not None:
-            X = encode(self.encoder, X)
-            self.n_features_encoded_ = X.shape[1]
+        X = self._fit_features(X)
         self._fit_coordinates(X)
         scaled = self._single(X)
         x, prior = torch.from_numpy(scaled), self._make_prior(scaled)
@@ -328,29 +316,6 @@ class DeepDPM(ConjugateMixin, DeepClusterer):
         tied = self.prior == "data" and self.mean_strength is None
         kappa = prior.kappa * factor if tied else prior.kappa
         return replace(prior, scale=prior.scale * factor, kappa=kappa)
-
-    def __sklearn_clone__(self) -> "DeepDPM":
-        """A clone without the fit, that shares the encoder, whose training is no part of it."""
-        settings = self.get_params(deep=False)
-        encoder = settings.pop("encoder")
-        return type(self)(**clone(settings, safe=False), encoder=encoder)
-
-    def _features(self, X: np.ndarray) -> np.ndarray:
-        """What the mixture is about: the encoder's features, or the rows themselves."""
-        if not hasattr(self, "n_features_encoded_"):
-            return X
-        if self.encoder is None:
-            raise DataError(
-                "the model was fitted to the features of an encoder, which is not saved with it: "
-                "load it with DeepDPM.load(path, encoder=...)"
-            )
-        features = encode(self.encoder, X)
-        if features.shape[1] != self.n_features_encoded_:
-            raise DataError(
-                f"the encoder gives {features.shape[1]} features, the model was fitted to "
-                f"{self.n_features_encoded_}: pass the encoder of the fit"
-            )
-        return features
 
     def _single(self, X: np.ndarray) -> np.ndarray:
         """Scaled rows in single precision; those beyond its squares' range are moved to its end."""

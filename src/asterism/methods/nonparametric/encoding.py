@@ -9,20 +9,70 @@ Each gives (N, features), or (N, ...) which is flattened.
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from asterism._validation import LARGEST
+from asterism._validation import LARGEST, HasMethods
 from asterism.exceptions import DataError
 
-__all__ = ["encode"]
+__all__ = ["EncoderMixin", "encode"]
 
 _CHUNK = 4096
+
+
+class EncoderMixin:
+    """Adds ``encoder``, trained already, to an estimator of its features."""
+
+    _unsaved: ClassVar[tuple[str, ...]] = ("encoder",)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "encoder": [HasMethods("transform"), callable, None]
+    }
+
+    encoder: Any
+    get_params: Any
+    n_features_encoded_: int
+
+    @property
+    def has_density(self) -> bool:
+        """Whether ``score`` is a likelihood of the rows themselves."""
+        return self.encoder is None
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone without the fit, that shares the encoder, whose training is no part of it."""
+        settings = self.get_params(deep=False)
+        encoder = settings.pop("encoder")
+        return type(self)(**clone(settings, safe=False) | {"encoder": encoder})
+
+    def _fit_features(self, X: np.ndarray) -> np.ndarray:
+        """Features of the rows of ``fit``, or the rows themselves."""
+        if self.encoder is None:
+            return X
+        features = encode(self.encoder, X)
+        self.n_features_encoded_ = features.shape[1]
+        return features
+
+    def _features(self, X: np.ndarray) -> np.ndarray:
+        """The same of new rows."""
+        if not hasattr(self, "n_features_encoded_"):
+            return X
+        if self.encoder is None:
+            raise DataError(
+                "the model was fitted to the features of an encoder, which is not saved with it: "
+                f"load it with {type(self).__name__}.load(path, encoder=...)"
+            )
+        features = encode(self.encoder, X)
+        if features.shape[1] != self.n_features_encoded_:
+            raise DataError(
+                f"the encoder gives {features.shape[1]} features, the model was fitted to "
+                f"{self.n_features_encoded_}: pass the encoder of the fit"
+            )
+        return features
 
 
 def encode(encoder: Any, X: np.ndarray) -> np.ndarray:
