@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 import torch
+from scipy.sparse.csgraph import connected_components
+from sklearn.metrics import adjusted_rand_score
 
-from asterism.functional.probes import local_metric, minimax_paths, quick_kmeans
+from asterism.datasets import load_toy
+from asterism.functional.probes import (
+    local_metric,
+    minimax_paths,
+    pieces,
+    principal_axes,
+    quick_kmeans,
+)
 from asterism.functional.relations import (
     COUNTS,
     N_FACTS,
@@ -16,7 +25,7 @@ from asterism.functional.relations import (
 from asterism.functional.sets import DatasetPrior, SetBatch
 from asterism.nn.pairwise import MAX_COUNT, PairNetwork, Relations, pair_targets, relate, tokens_of
 from asterism.priors import TabularPrior
-from asterism.priors.layouts import place, scattered
+from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES, random_rotation
 from asterism.priors.tabular import draw_sizes
 
@@ -83,6 +92,16 @@ def test_separation_sets_the_overlap():
     assert error(12.0) < 0.03
 
 
+def test_overlapping_clouds_are_one_heap_with_labels_that_are_worth_something():
+    sizes = np.array([150, 150])
+    for dim in (1, 3, 40):
+        x, labels = overlapping(sizes, dim, 2.5, chance(dim))
+        assert x.shape == (300, dim)
+        means = np.stack([x[labels == k].mean(axis=0) for k in (0, 1)])
+        nearest = np.linalg.norm(x[:, None] - means, axis=-1).argmin(axis=1)
+        assert np.mean(nearest == labels) > 0.75
+
+
 def test_sizes_sum_and_none_is_tiny():
     for seed in range(20):
         sizes = draw_sizes(100, 12, chance(seed))
@@ -101,6 +120,28 @@ def test_minimax_paths_agree_with_floyd_and_warshall():
         through = torch.maximum(expected[:, :, k, None], expected[:, None, k, :])
         expected = torch.minimum(expected, through)
     torch.testing.assert_close(minimax_paths(weights), expected)
+
+
+def test_pieces_are_the_connected_components_that_are_large_enough():
+    x = torch.from_numpy(chance(1).standard_normal((3, 60, 2)))
+    steps = torch.cdist(x, x)
+    longest = torch.tensor([[0.3, 0.5], [0.4, 0.6], [0.2, 5.0]])
+    number, share = pieces(minimax_paths(steps), longest, least=4)
+    for b in range(3):
+        for t in range(2):
+            _, label = connected_components((steps[b] <= longest[b, t]).numpy())
+            sizes = np.bincount(label)
+            assert number[b, t].item() == pytest.approx((sizes >= 4).sum())
+            assert share[b, t].item() == pytest.approx(sizes[sizes >= 4].sum() / 60)
+
+
+@pytest.mark.parametrize("shape", [(30, 4), (5, 12)])
+def test_principal_axes_are_those_of_the_singular_values(shape):
+    x = torch.from_numpy(chance(2).standard_normal((2, *shape)))
+    values, vectors = principal_axes(x)
+    _, singular, right = torch.linalg.svd(x, full_matrices=False)
+    torch.testing.assert_close(values, singular.square())
+    torch.testing.assert_close((vectors.mT * right).sum(dim=-1).abs(), torch.ones_like(values))
 
 
 def test_features_ignore_scale_place_rotation_and_empty_columns():
@@ -131,6 +172,15 @@ def test_features_tell_rings_apart_where_distance_does_not():
     assert path[same & off].max() < path[~same].min()
     distance = features[..., PAIR_FEATURES.index("distance")]
     assert distance[same].max() > distance[~same].min()
+
+
+@pytest.mark.parametrize("name", ["spirals", "rings_and_blob"])
+def test_long_walks_tell_long_clusters_apart(name):
+    toy = load_toy(name, 500, random_state=0)
+    context, _ = describe(torch.from_numpy(toy.X[None]).float())
+    partitions = [name for name in ROW_FEATURES if name.startswith("silhouette_")]
+    found = context.labels[0, :, partitions.index("silhouette_diffuse_3")].numpy()
+    assert adjusted_rand_score(toy.y, found) == 1
 
 
 def test_odd_tables_have_finite_features():

@@ -4,6 +4,8 @@ minimax_paths     the largest step one cannot avoid between two rows
 walk_powers       where a random walk is after t steps
 quick_kmeans      short k-means at several numbers of clusters, from one sequence of seeds
 local_metric      a linear map after which clusters of one shape are round
+principal_axes    directions of the largest variance
+pieces            what falls apart when long steps are forbidden
 """
 
 from collections.abc import Sequence
@@ -17,6 +19,8 @@ __all__ = [
     "local_metric",
     "minimax_paths",
     "nearest_centers",
+    "pieces",
+    "principal_axes",
     "quick_kmeans",
     "walk_powers",
 ]
@@ -63,6 +67,21 @@ def minimax_paths(weights: Tensor) -> Tensor:
     return paths
 
 
+def pieces(paths: Tensor, longest: Tensor, least: int) -> tuple[Tensor, Tensor]:
+    """How many pieces of at least ``least`` rows there are, and the share of rows in them.
+
+    Two rows are in one piece if their path (B, N, N) has no step above ``longest`` (B, T); each
+    result is (B, T).
+    """
+    found = []
+    for limit in longest.unbind(dim=1):
+        size = (paths <= limit[:, None, None]).sum(dim=2).to(paths.dtype)
+        large = (size >= least).to(paths.dtype)
+        found.append(torch.stack([(large / size).sum(dim=1), large.mean(dim=1)]))
+    number, share = torch.stack(found, dim=-1)
+    return number, share
+
+
 def walk_powers(step: Tensor, lengths: Sequence[int]) -> tuple[list[Tensor], list[Tensor]]:
     """Walks of t − 1 and of t steps for every t of ``lengths``, rising powers of two."""
     before, after = [], []
@@ -93,6 +112,19 @@ def local_metric(x: Tensor, neighbours: Tensor) -> Tensor:
     factor = torch.linalg.cholesky(scatter + ridge)
     eye = torch.eye(dim, dtype=x.dtype, device=x.device).expand(batch, -1, -1)
     return torch.linalg.solve_triangular(factor, eye, upper=False).mT
+
+
+def principal_axes(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues (B, m), falling, and vectors (B, D, m) of the scatter of rows (B, N, D).
+
+    m is the smaller of N and D; directions without variance come last, and are arbitrary or zero.
+    """
+    if x.shape[2] <= x.shape[1]:
+        values, vectors = torch.linalg.eigh(x.mT @ x)
+        return values.flip(-1).clamp_min(0), vectors.flip(-1)
+    values, vectors = torch.linalg.eigh(x @ x.mT)
+    values, vectors = values.flip(-1).clamp_min(0), vectors.flip(-1)
+    return values, x.mT @ vectors * values.clamp_min(1e-12).rsqrt()[:, None]
 
 
 def quick_kmeans(

@@ -9,7 +9,7 @@ tenth neighbour and c_i to the fifth, pairs of rows have
                  max(d, c, c) one cannot avoid on the way from i to j. Shows rings and chains
     shared       share of the ten neighbours that i and j have in common
     walk_t       ½ log (Pᵗ)_ij / π_j, a t-step random walk on the locally scaled neighbour graph,
-                 t = 8, 64, 256: connection at several scales, without eigenvectors
+                 t = 8, 64, 512: connection at several scales, without eigenvectors
     leading      as distance, but of Σ x, Σ the covariance: what the leading axes say
     affine       as distance, after the scatter of neighbours was made round (``local_metric``)
     same_k       1 if quick k-means with k centres puts both in one cluster, for several k
@@ -23,8 +23,12 @@ chance of a walk to return, and the data set, in ``Context.facts``,
     peaks        mean silhouettes of the quick partitions, compared with each other
     silhouette   their mean
     slopes       − Δ log W / Δ log k from one k to the next, W the sum of squares that is left
+    edges        shares of the rows that lie between two clusters of a quick partition
+    pieces       logarithm of the number of pieces when no step of a path may be longer than some
+                 multiples of the median c, and the share of the rows in them
     traces       log Σ_i (Pᵗ)_ii, a soft count of clusters
     spectrum     log shares of variance along the leading axes
+    moments      excess kurtosis and skewness along the first of them: where an axis parts
     sizes        log N, log D
 
 all brought to about unit spread by constants, since differences between them are what tells.
@@ -47,6 +51,8 @@ from asterism.functional.probes import (
     local_metric,
     minimax_paths,
     nearest_centers,
+    pieces,
+    principal_axes,
     quick_kmeans,
     walk_powers,
 )
@@ -64,16 +70,16 @@ __all__ = [
     "describe",
 ]
 
-COUNTS = (2, 3, 4, 5, 7, 10, 15, 24)
+COUNTS = (2, 3, 4, 5, 7, 10, 15, 24, 36)
 """Numbers of clusters at which quick k-means is asked."""
 
 AFFINE_COUNTS = (2, 3, 4, 6, 9)
 """The same, after the scatter of neighbours was made round."""
 
-DIFFUSE_COUNTS = (2, 3, 4, 6, 9)
+DIFFUSE_COUNTS = (2, 3, 4, 6, 9, 14, 24)
 """The same, in the diffusion map."""
 
-WALKS = (8, 64, 256)
+WALKS = (8, 64, 512)
 """Steps of the random walks: powers of two."""
 
 _FAMILIES = {"same": COUNTS, "affine": AFFINE_COUNTS, "diffuse": DIFFUSE_COUNTS}
@@ -92,9 +98,23 @@ PAIR_FEATURES = (
 ROW_FEATURES = (*(f"silhouette_{p}" for p in _PARTITIONS), *(f"return_{t}" for t in WALKS))
 
 N_SPECTRUM = 8
-N_FACTS = 2 * len(_PARTITIONS) + len(_FAMILIES) + len(WALKS) + N_SPECTRUM + 2
+N_AXES = 4
+STEPS = (1.1, 1.25, 1.5, 1.8, 2.2, 2.8, 3.7, 5.0, 8.0)
+"""Longest steps of a path at which pieces are counted, in units of the median core distance."""
+N_FACTS = (
+    3 * len(_PARTITIONS)
+    + len(_FAMILIES)
+    + 2 * len(STEPS)
+    + len(WALKS)
+    + N_SPECTRUM
+    + 2 * N_AXES
+    + 2
+)
 _PEAK, _LEVEL, _ROW = 10.0, 5.0, 3.0
 _SHORT = 0.2
+_EDGE = 0.15
+_FLAT = 1e-4  # share of the leading variance below which an axis is taken for none
+_PIECE = 0.02  # share of the rows a piece has at least
 
 _NEAR, _CORE = 10, 5
 _TINY = 1e-6
@@ -167,8 +187,10 @@ def describe(x: Tensor) -> tuple[Context, Features]:
                 _slopes(found.inertia, counts)
                 for found, counts in zip(quick, _FAMILIES.values(), strict=True)
             ),
+            _edges(silhouettes),
+            _pieces(paths, core),
             *(w.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).log() for w in after),
-            _spectrum(x),
+            *_axes(x),
             _sizes(x),
         ],
         dim=-1,
@@ -257,16 +279,36 @@ def _diffused(walks: list[Tensor], stationary: Tensor) -> Tensor:
 
     Long walks tell parts of the graph, and a share of short ones what is within them.
     """
-    mixed = walks[WALKS.index(64)] + _SHORT * walks[WALKS.index(8)]
+    short, middle, long = walks
+    mixed = long + middle + _SHORT * short
     return mixed / stationary[:, None].sqrt()
 
 
-def _spectrum(x: Tensor) -> Tensor:
-    """Log shares of variance along the leading principal axes, (B, N_SPECTRUM), of centred rows."""
-    gram = x.mT @ x if x.shape[2] <= x.shape[1] else x @ x.mT
-    values = torch.linalg.eigvalsh(gram).flip(-1)[:, :N_SPECTRUM].clamp_min(0)
-    values = values / gram.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).clamp_min(1e-12)
-    return (F.pad(values, (0, N_SPECTRUM - values.shape[1])) + 0.01).log() + 3
+def _axes(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Log shares (B, N_SPECTRUM) of variance along leading axes, and moments (B, 2 N_AXES) there.
+
+    The moments are excess kurtosis and skewness.
+    """
+    values, vectors = principal_axes(x)
+    shares = values[:, :N_SPECTRUM] / values.sum(dim=-1, keepdim=True).clamp_min(1e-12)
+    shares = (F.pad(shares, (0, N_SPECTRUM - shares.shape[1])) + 0.01).log() + 3
+    y = x @ vectors[..., :N_AXES]
+    real = values[:, :N_AXES] > _FLAT * values[:, :1].clamp_min(1e-12)
+    scale = (x.shape[1] / values[:, :N_AXES].clamp_min(1e-12)).sqrt()
+    y = y * torch.where(real, scale, 0.0)[:, None]
+    kurtosis = (y.pow(4).mean(dim=1) - 3).clamp(-2, 4) * real
+    skewness = y.pow(3).mean(dim=1).abs().clamp_max(3)
+    short = N_AXES - y.shape[2]
+    return shares, torch.cat([F.pad(kurtosis, (0, short)), F.pad(skewness, (0, short))], dim=-1)
+
+
+def _pieces(paths: Tensor, core: Tensor) -> Tensor:
+    """Logarithm of the number of pieces and the share of rows in them, (B, 2 STEPS)."""
+    n = core.shape[1]
+    steps = torch.tensor(STEPS, dtype=core.dtype, device=core.device)
+    longest = core.median(dim=1).values[:, None] * steps
+    number, share = pieces(paths, longest, max(_CORE, round(_PIECE * n)))
+    return torch.cat([number.clamp_min(0.5).log(), 2 * share - 1], dim=-1)
 
 
 def _peaks(silhouettes: Tensor) -> tuple[Tensor, Tensor]:
@@ -274,6 +316,11 @@ def _peaks(silhouettes: Tensor) -> tuple[Tensor, Tensor]:
     mean = silhouettes.mean(dim=1)
     level = mean.mean(dim=-1, keepdim=True)
     return _PEAK * (mean - level), _LEVEL * (level - 0.45)
+
+
+def _edges(silhouettes: Tensor) -> Tensor:
+    """Logarithms (B, partitions) of the share of rows that lie between two clusters."""
+    return ((silhouettes < _EDGE).to(silhouettes.dtype).mean(dim=1) + 0.01).log() + 3
 
 
 def _slopes(inertia: Tensor, counts: tuple[int, ...]) -> Tensor:

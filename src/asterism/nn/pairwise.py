@@ -9,7 +9,7 @@ columns may come in any number, order, rotation and scale, and rows in any order
     blocks     pre-norm attention whose logits are biased by a linear map of h_ij
     pairs      ℓ_ij = g(h_ij, u_iᵀ W_1 u_j, …, u_iᵀ W_R u_j, v_i + v_j), symmetric in i and j
                P_ij = σ(ℓ_ij), the probability that i and j share a cluster
-    count      softmax over K = 1 … 30 of the mean token and of soft counts: with s_i = mean_j P_ij
+    count      softmax over K = 1 … 40 of the mean token and of soft counts: with s_i = mean_j P_ij
                the share of the rows that are with i, the mean of 1 / s_i is the number of clusters
 
 Trained on labelled synthetic data sets by the log score of pairs and of the number of clusters,
@@ -18,7 +18,7 @@ Trained on labelled synthetic data sets by the log score of pairs and of the num
     w half uniform, half ∝ 1 / √(|C(i)| |C(j)|)
 
 so that small clusters count. Noise rows have no pairs. The rows of a draw are in random order, so
-that the pairs of all rows with the first 96 stand for all: a third of the work.
+that the pairs of all rows with the first 48 stand for all: a third of the work.
 """
 
 from typing import NamedTuple
@@ -39,13 +39,13 @@ from asterism.functional.sets import SetBatch
 
 __all__ = ["MAX_COUNT", "PairNetwork", "Reading", "Relations", "relate", "tokens_of"]
 
-MAX_COUNT = 30
+MAX_COUNT = 40
 """Largest number of clusters with a probability of its own."""
 NEIGHBOURS = (1, 5, 10, 30)
 """Ranks of the neighbours whose distance a token tells."""
 FORM_WIDTH = 16
 N_TOKEN = 2 * len(PAIR_FEATURES) + len(NEIGHBOURS) + len(ROW_FEATURES) + N_FACTS
-TRAINED_COLUMNS = 96
+TRAINED_COLUMNS = 48
 N_SHARES = 4
 ROWS_AT_ONCE = 32
 

@@ -5,7 +5,7 @@ Every step takes and returns (N, D) columns; ``chance`` is the only source of ra
 
 import numpy as np
 
-__all__ = ["add_noise_columns", "as_table", "warp"]
+__all__ = ["add_noise_columns", "as_table", "standardise", "warp"]
 
 
 def warp(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
@@ -63,7 +63,7 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
             if 0 < gone.sum() < n - 1:
                 x[gone, j] = np.median(x[~gone, j])
                 flags.append(gone.astype(float))
-    encoded = [_standardise(x, chance)]
+    encoded = [standardise(x, chance)]
     if chance.random() < 0.25:  # categories that go with the clusters, more or less, or do not
         encoded += _categories(labels, chance)
         if chance.random() < 0.25 and dim > 1:
@@ -73,7 +73,7 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
     return np.concatenate(encoded, axis=1)
 
 
-def _standardise(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+def standardise(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     """Columns of unit deviation, as the encoder makes them, or one scale for all, as plain data."""
     centred = x - x.mean(axis=0)
     deviation = centred.std(axis=0)

@@ -1,4 +1,4 @@
-"""How clusters lie to each other: scattered with a chosen overlap, in families, wound up, coded.
+"""How clusters lie to each other: scattered, in families, wound up, overlapping, coded.
 
     layout(sizes, dim, separation, chance) -> x (N, dim), labels (N,)
 
@@ -14,18 +14,31 @@ from functools import partial
 
 import numpy as np
 
-from asterism.priors.shapes import SHAPES, draw_shape, random_directions, random_rotation
+from asterism.priors.shapes import (
+    SHAPES,
+    Shape,
+    ball,
+    box,
+    draw_shape,
+    random_directions,
+    random_rotation,
+)
 
-__all__ = ["coded", "families", "scattered", "wound"]
+__all__ = ["coded", "families", "overlapping", "scattered", "wound"]
 
 Layout = tuple[np.ndarray, np.ndarray]
+
+_TOUCHING = 3.6  # separation at which evenly filled clusters just touch
 
 
 def scattered(
     sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator
 ) -> Layout:
     """Clusters of random shapes, each at about ``separation`` from its nearest neighbour."""
-    parts = _clusters(len(sizes), sizes, dim, chance)
+    shared = _shared_shape(len(sizes), dim, chance)
+    if shared in (ball, box):  # where they overlap nothing is seen: one even spread
+        separation = max(separation, _TOUCHING)
+    parts = _clusters(sizes, dim, shared, chance)
     moments = np.stack([np.atleast_2d(np.cov(part.T)) for part in parts])
     evenness = chance.uniform(0.0, 0.8)
     plane = _plane(dim, chance)
@@ -44,7 +57,7 @@ def families(sizes: np.ndarray, dim: int, separation: float, chance: np.random.G
     """
     n_groups = int(chance.integers(2, max(3, len(sizes) // 2 + 1)))
     group = np.sort(chance.integers(n_groups, size=len(sizes)))
-    parts = _clusters(len(sizes), sizes, dim, chance)
+    parts = _clusters(sizes, dim, _shared_shape(len(sizes), dim, chance), chance)
     members = []
     for number in np.unique(group):
         rows = np.flatnonzero(group == number)
@@ -75,6 +88,34 @@ def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Gene
     x[:, : flat.shape[1]] = flat
     labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     return x @ random_rotation(dim, chance).T, labels
+
+
+def overlapping(
+    sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator
+) -> Layout:
+    """Round clouds so close that they look like one, next to clouds that are one.
+
+    Gaussian or with heavy tails. What tells them apart is how a heap is flattened along an axis,
+    not a gap.
+    """
+    if len(sizes) == 1 and chance.random() < 0.4:  # an even spread is one cluster too
+        shape = SHAPES[str(chance.choice(["box", "ball"]))]
+        return shape(int(sizes[0]), dim, chance), np.zeros(int(sizes[0]), dtype=np.int64)
+    freedom = chance.uniform(2.5, 8.0) if chance.random() < 0.3 else None
+    stretch = np.exp(chance.uniform(0, 0.6) * chance.standard_normal(dim))
+    parts = []
+    for size in sizes:
+        part = chance.standard_normal((max(int(size), dim + 2), dim)) * stretch
+        if freedom is not None:
+            part /= np.sqrt(chance.chisquare(freedom, (len(part), 1)) / freedom)
+        parts.append(part * np.exp(0.1 * chance.standard_normal()))
+    moments = np.stack([np.atleast_2d(np.cov(part.T)) for part in parts])
+    centers = place(moments, separation, 0.0, _plane(dim, chance), chance)
+    parts = [part[:size] + center for part, size, center in zip(parts, sizes, centers, strict=True)]
+    x, labels = _assemble(parts)
+    if chance.random() < 0.6:
+        labels = _nearest(x, centers, moments, labels)
+    return x, labels
 
 
 def coded(sizes: np.ndarray, dim: int, chance: np.random.Generator) -> Layout:
@@ -129,7 +170,8 @@ def place(
 
 def _width(directions: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Pooled standard deviation of pairs of clusters along unit directions (..., dim)."""
-    variance = np.einsum("...i,...ij,...j->...", directions, (first + second) / 2, directions)
+    pooled = (first + second) / 2
+    variance = (np.matmul(directions[..., None, :], pooled)[..., 0, :] * directions).sum(axis=-1)
     return np.sqrt(np.maximum(variance, 1e-12))
 
 
@@ -139,20 +181,25 @@ def _separations(
     """Separation (C, k) of candidate places from the clusters already placed."""
     offset = tried[:, None] - centers[None]
     distance = np.maximum(np.linalg.norm(offset, axis=-1), 1e-12)
-    width = _width(offset / distance[..., None], moments[None], own)
-    return distance / width
+    toward = (offset / distance[..., None]).swapaxes(0, 1)  # (k, C, dim): one product a cluster
+    variance = (np.matmul(toward, (moments + own) / 2) * toward).sum(axis=-1).T
+    return distance / np.sqrt(np.maximum(variance, 1e-12))
+
+
+def _shared_shape(n_clusters: int, dim: int, chance: np.random.Generator) -> Shape | None:
+    """The shape of all clusters, or none if each has its own."""
+    if n_clusters == 1 and chance.random() < 0.35:  # no structure at all: an even spread
+        return SHAPES[str(chance.choice(["box", "ball"]))]
+    return draw_shape(dim, chance) if chance.random() < 0.6 else None
 
 
 def _clusters(
-    n_clusters: int, sizes: np.ndarray, dim: int, chance: np.random.Generator
+    sizes: np.ndarray, dim: int, shared: Shape | None, chance: np.random.Generator
 ) -> list[np.ndarray]:
     """One cloud a cluster: all of one kind or of several, of equal size or not."""
-    shared = draw_shape(dim, chance) if chance.random() < 0.6 else None
-    if n_clusters == 1 and chance.random() < 0.35:  # no structure at all: an even spread
-        shared = SHAPES[str(chance.choice(["box", "ball"]))]
     spread = chance.uniform(0.0, 0.7) if chance.random() < 0.5 else 0.0
     parts = []
-    for k in range(n_clusters):
+    for k in range(len(sizes)):
         shape = shared or draw_shape(dim, chance)
         # A few rows more than asked for, so that a covariance can always be taken.
         part = shape(max(int(sizes[k]), dim + 2, 5), dim, chance)

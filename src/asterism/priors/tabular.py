@@ -4,14 +4,17 @@ How hard and how fine a data set is comes first, and depends on neither dimensio
 clusters:
 
     separation δ ~ log-uniform      distance of neighbours in standard deviations, see ``layouts``;
-                                    12 % up to seven times further apart
-    K ~ 7 % one; 34 % 2-4; 36 % 2-10; 23 % log-uniform to ``max_clusters``
-    d ~ 7 % one; 20 % two; 8 % three; 65 % log-uniform to ``max_columns``
+                                    from √(K/4) of the lowest on where K > 4; 12 % up to seven
+                                    times further apart
+    K ~ 8 % one; 34 % 2-4; 36 % 2-10; 22 % log-uniform to ``max_clusters``
+    d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
-Then the layout (scattered 66 %, families 10 %, wound 18 %, coded 6 %), shapes, warps, noise rows
-and columns, and what happens to columns on the way to a table. A draw whose clusters nine nearest
-neighbours, given all the true labels, do not find again is thrown away: nobody could label it.
+Then the layout (scattered 61 %, families 9 %, wound 18 %, coded 6 %, overlapping 6 %), shapes,
+warps, noise rows and columns, and what happens to columns on the way to a table. A draw whose
+clusters are not found again by nine nearest neighbours that know all the true labels, nor by the
+nearest of the true centres, is thrown away: nobody could label it. (In many dimensions neighbours
+alone fail where the centres are plain to see.)
 """
 
 from dataclasses import dataclass
@@ -20,10 +23,19 @@ import numpy as np
 import torch
 
 from asterism.functional.sets import SetBatch
-from asterism.priors.columns import add_noise_columns, as_table, warp
-from asterism.priors.layouts import coded, families, scattered, wound
+from asterism.priors.columns import add_noise_columns, as_table, standardise, warp
+from asterism.priors.layouts import coded, families, overlapping, scattered, wound
 
 __all__ = ["TabularPrior"]
+
+_CENTRED = 0.82
+_SHARES = {
+    "scattered": 0.61,
+    "families": 0.09,
+    "wound": 0.18,
+    "coded": 0.06,
+    "overlapping": 0.06,
+}
 
 
 @dataclass(frozen=True)
@@ -44,12 +56,12 @@ class TabularPrior:
     """
 
     n_points: tuple[int, int] = (48, 512)
-    max_clusters: int = 30
+    max_clusters: int = 40
     max_columns: int = 100
     separation: tuple[float, float] = (1.6, 12.0)
     typical_points: int = 192
     recoverable: float = 0.72
-    families: tuple[str, ...] = ("scattered", "families", "wound", "coded")
+    families: tuple[str, ...] = ("scattered", "families", "wound", "coded", "overlapping")
 
     def sample(self, batch_size: int, generator: torch.Generator) -> SetBatch:
         """Draw about ``batch_size`` data sets."""
@@ -75,11 +87,15 @@ class TabularPrior:
         return x[order].astype(np.float32), labels[order]
 
     def _attempt(self, n: int, chance: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        dim = min(draw_width(self.max_columns, chance), self.max_columns)
+        if chance.random() < self._share("overlapping"):
+            return self._overlap(n, dim, chance)
         n_noise = int(n * chance.uniform(0.01, 0.12)) if chance.random() < 0.15 else 0
         n_clusters = self._draw_count(n - n_noise, chance)
         sizes = draw_sizes(n - n_noise, n_clusters, chance)
-        dim = min(draw_width(self.max_columns, chance), self.max_columns)
         low, high = np.log(self.separation)
+        # Many clusters in a crowd are a chain or a carpet to any reader: the more, the further.
+        low = min(low + max(0.0, 0.75 * np.log(n_clusters / 4)), np.log(4.5))
         separation = float(np.exp(chance.uniform(low, high)))
         if chance.random() < 0.12:  # far apart: beyond doubt, but features look unlike all others
             separation *= float(np.exp(chance.uniform(0, 2)))
@@ -98,23 +114,40 @@ class TabularPrior:
             x = add_noise_columns(x, int(chance.integers(1, most + 1)), chance)
         return as_table(x, labels, chance), labels
 
+    def _overlap(
+        self, n: int, dim: int, chance: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """One to three round clouds of about one size, close together."""
+        n_clusters = int(chance.choice([1, 2, 3], p=[0.25, 0.5, 0.25]))
+        n_clusters = max(1, min(n_clusters, self.max_clusters, n // 5))
+        sizes = chance.multinomial(n - 4 * n_clusters, chance.dirichlet(np.full(n_clusters, 20.0)))
+        separation = float(np.exp(chance.uniform(np.log(1.4), np.log(3.2))))
+        x, labels = overlapping(4 + sizes, dim, separation, chance)
+        encode = as_table(x, labels, chance) if chance.random() < 0.3 else standardise(x, chance)
+        return encode, labels
+
+    def _share(self, name: str) -> float:
+        """Chance of a layout among those asked for."""
+        asked = sum(_SHARES[family] for family in self.families)
+        return _SHARES[name] / asked if name in self.families else 0.0
+
     def _draw_count(self, n: int, chance: np.random.Generator) -> int:
         most = max(1, min(self.max_clusters, n // 5))
         kind = chance.random()
-        if kind < 0.07:
+        if kind < 0.08:
             return 1
-        if kind < 0.41:
+        if kind < 0.42:
             drawn = int(chance.integers(2, 5))
-        elif kind < 0.77:
+        elif kind < 0.78:
             drawn = int(chance.integers(2, 11))
         else:
             drawn = int(np.exp(chance.uniform(np.log(5), np.log(self.max_clusters + 1))))
         return min(drawn, most)
 
     def _draw_kind(self, dim: int, n_clusters: int, chance: np.random.Generator) -> str:
-        weights = {"scattered": 0.66, "families": 0.10, "wound": 0.18, "coded": 0.06}
-        p = np.array([weights[name] for name in self.families])
-        kind = str(chance.choice(self.families, p=p / p.sum()))
+        others = [name for name in self.families if name != "overlapping"]
+        p = np.array([_SHARES[name] for name in others])
+        kind = str(chance.choice(others, p=p / p.sum()))
         fits = {
             "wound": dim > 1 and 2 <= n_clusters <= 8,
             "families": n_clusters >= 4,
@@ -138,9 +171,9 @@ class TabularPrior:
         return (families if kind == "families" else scattered)(sizes, dim, separation, chance)
 
     def _recoverable(self, x: np.ndarray, labels: np.ndarray) -> bool:
-        """Whether nine neighbours' votes give back the labels of most rows of every cluster."""
+        """Whether nine neighbours' votes, or else the nearest centre, give back most labels."""
         known = labels >= 0
-        x, labels = x[known], labels[known]
+        x, labels = x[known].astype(np.float32), labels[known]
         n_clusters = int(labels.max()) + 1
         if n_clusters == 1:
             return True
@@ -150,7 +183,12 @@ class TabularPrior:
         nearest = np.argpartition(distance, min(9, len(x) - 2), axis=1)[:, :9]
         votes = np.zeros((len(x), n_clusters))
         np.add.at(votes, (np.arange(len(x))[:, None], labels[nearest]), 1)
-        return bool((votes.argmax(axis=1) == labels).mean() >= self.recoverable)
+        if (votes.argmax(axis=1) == labels).mean() >= self.recoverable:
+            return True
+        member = np.eye(n_clusters, dtype=np.float32)[labels]
+        centers = member.T @ x / np.maximum(member.sum(axis=0), 1)[:, None]
+        nearest = ((centers**2).sum(axis=1) - 2 * x @ centers.T).argmin(axis=1)
+        return bool((nearest == labels).mean() >= _CENTRED)
 
 
 def draw_sizes(n: int, n_clusters: int, chance: np.random.Generator) -> np.ndarray:
@@ -165,5 +203,5 @@ def draw_width(most: int, chance: np.random.Generator) -> int:
     """Number of columns: often one to three, where shapes can be seen, else up to ``most``."""
     kind = chance.random()
     if kind < 0.35:
-        return 1 if kind < 0.07 else 2 if kind < 0.27 else 3
+        return 1 if kind < 0.08 else 2 if kind < 0.27 else 3
     return int(np.exp(chance.uniform(np.log(4), np.log(max(most, 4) + 1))))
