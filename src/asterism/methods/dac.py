@@ -37,7 +37,7 @@ from asterism.functional.filtering import (
     sum_by_group,
 )
 from asterism.functional.mixtures import Mixture, merge_components, pool_components
-from asterism.functional.sets import SetBatch
+from asterism.functional.sets import SetBatch, thin_sets
 from asterism.nn.densities import ConditionalDensity, GaussianDensity
 from asterism.nn.filtering import FilteringNetwork, StoredPasses
 from asterism.priors.clusters import ClusterMixturePrior
@@ -81,6 +81,9 @@ class DAC(MixtureMixin, AmortizedClusterer):
         them.
     min_cluster_size : int, default=1
         Clusters of fewer rows are dissolved, and their rows read anew against the others.
+    context_size : int or None, default=None
+        Most rows that the network filters; of larger data a random sample, and the other rows are
+        assigned as ``predict`` would. With ``reassign=True`` that costs little, see the notes.
     reassign : bool, default=False
         Assign all rows by the densities of the clusters, one E-step, instead of by the passes.
     refine : {None, "em"}, default=None
@@ -96,8 +99,8 @@ class DAC(MixtureMixin, AmortizedClusterer):
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
-        Seed of ``pretrain``, and of the anchors of weights trained with ``loss="anchored"``; with
-        others ``fit`` draws nothing.
+        Seed of ``pretrain``, of the rows that ``context_size`` leaves, and of the anchors of
+        weights trained with ``loss="anchored"``; else ``fit`` draws nothing.
     verbose : bool or int, default=False
         Show a progress bar while pre-training.
 
@@ -116,9 +119,9 @@ class DAC(MixtureMixin, AmortizedClusterer):
         What happened in every pass.
     raw_labels_ : ndarray of shape (n_samples,)
         The pass that took each row, before clusters were dissolved, merged, reassigned or refined;
-        -1 for rows left over.
+        -1 for rows left over and for those outside the context.
     n_passes_, n_leftover_ : int
-        Passes made (``n_iter_`` is the same), and rows that none of them took.
+        Passes made (``n_iter_`` is the same), and rows of the context that none of them took.
     pass_clusters_ : ndarray of shape (n_kept_passes,)
         Cluster of each pass that was kept.
     origin_, projection_ : ndarray
@@ -132,6 +135,10 @@ class DAC(MixtureMixin, AmortizedClusterer):
     ``encoder="conv"``; see :class:`asterism.nn.filtering.FilteringNetwork`.
 
     A fitted model keeps the inducing rows of every pass: 128 KiB each at the published sizes.
+
+    ``context_size=150, reassign=True`` is meant for many data sets or large ones: the work of the
+    network no longer grows with the rows, and a row costs K densities. Clusters of which the sample
+    has few rows may be missed.
 
     References
     ----------
@@ -156,6 +163,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
         "n_clusters": [at_least(1), StrOptions({"auto"})],
         "max_iter": [at_least(1)],
         "min_cluster_size": [at_least(1)],
+        "context_size": [at_least(2), None],
         "reassign": ["boolean"],
     }
 
@@ -165,6 +173,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
         *,
         max_iter: int = 50,
         min_cluster_size: int = 1,
+        context_size: int | None = None,
         reassign: bool = False,
         refine: str | None = None,
         n_em: int = 5,
@@ -177,6 +186,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
         self.n_clusters = n_clusters
         self.max_iter = max_iter
         self.min_cluster_size = min_cluster_size
+        self.context_size = context_size
         self.reassign = reassign
         self.refine = refine
         self.n_em = n_em
@@ -213,6 +223,11 @@ class DAC(MixtureMixin, AmortizedClusterer):
             )
         if self.n_clusters != "auto":
             check_rows(len(X), int(self.n_clusters))
+            if self.context_size is not None and int(self.n_clusters) > self.context_size:
+                raise DataError(
+                    f"n_clusters={self.n_clusters} is more than the {self.context_size} rows read "
+                    "together: raise context_size"
+                )
 
     def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
         network, seed = self._network, draw_seed(self.random_state)
@@ -228,15 +243,34 @@ class DAC(MixtureMixin, AmortizedClusterer):
             kept = {"context": reading.context, "memory": reading.memory}
             return Claim(reading.logits, anchor, kept)
 
-        features = self._features(batch.x)
-        paths = filter_sets(claim, features, batch.keep, max_iter=self.max_iter)
+        context, places = thin_sets(batch, self.context_size, chances)
+        features = self._features(context.x)
+        paths = filter_sets(claim, features, context.keep, max_iter=self.max_iter)
+        sizes = batch.keep.sum(dim=1).tolist()
         return [
-            self._describe(path, features[b, keep].cpu(), batch.x[b, keep].cpu().double())
-            for b, (path, keep) in enumerate(zip(paths, batch.keep, strict=True))
+            self._describe(path, features[b, keep].cpu(), context.x[b, keep].cpu().double())
+            | self._record(path, places[b], sizes[b])
+            for b, (path, keep) in enumerate(zip(paths, context.keep, strict=True))
         ]
 
+    def _record(self, path: FilteringPath, places: Tensor, n_rows: int) -> dict[str, Any]:
+        """What became of each row; those of the context are at ``places``."""
+        labels = torch.full((n_rows,), -1)
+        labels[places] = path.labels
+        passes = path.passes
+        return {
+            "raw_labels_": labels.numpy(),
+            "n_passes_": len(passes),
+            "n_iter_": len(passes),  # the name that goes with max_iter
+            "n_leftover_": int((path.labels < 0).sum()),
+            "path_indices_": places[torch.cat([step.indices for step in passes])].numpy(),
+            "path_logits_": torch.cat([step.logits for step in passes]).numpy(),
+            "path_sizes_": np.array([len(step.indices) for step in passes]),
+            "path_forced_": np.array([step.forced for step in passes]),
+        }
+
     def _describe(self, path: FilteringPath, features: Tensor, x: Tensor) -> dict[str, Any]:
-        """Fitted attributes of one data set from what happened to it."""
+        """The clusters, from what happened to the rows of the context."""
         passes = path.passes
         sizes = torch.bincount(path.labels[path.labels >= 0], minlength=len(passes))
         kept = torch.nonzero(sizes >= min(self.min_cluster_size, int(sizes.max()))).flatten()
@@ -245,14 +279,6 @@ class DAC(MixtureMixin, AmortizedClusterer):
         wanted = len(kept) if self.n_clusters == "auto" else int(self.n_clusters)
         clusters = merge_components(observed, wanted)
         answer = {
-            "raw_labels_": path.labels.numpy(),
-            "n_passes_": len(passes),
-            "n_iter_": len(passes),  # the name that goes with max_iter
-            "n_leftover_": int((path.labels < 0).sum()),
-            "path_indices_": torch.cat([step.indices for step in passes]).numpy(),
-            "path_logits_": torch.cat([step.logits for step in passes]).numpy(),
-            "path_sizes_": np.array([len(step.indices) for step in passes]),
-            "path_forced_": np.array([step.forced for step in passes]),
             "pass_numbers_": kept.numpy(),
             "pass_clusters_": clusters.numpy(),
             "pass_weights_": observed.log_weights.exp().numpy(),
