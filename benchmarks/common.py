@@ -102,6 +102,17 @@ def as_json(content: Row, details: Sequence[Row] | None = None) -> str:
     return text + "\n"
 
 
+def resident(name: str = "VmRSS") -> float:
+    """Memory of this process in MB: now, or with ``VmHWM`` at its peak since it was forgotten."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
+def forget_peak() -> None:
+    """Let the peak of the memory be what the process has now."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def hardware() -> str:
     """Processor and threads in use."""
     import torch

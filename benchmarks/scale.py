@@ -16,10 +16,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-from common import ROOT, Row, cached_rows, write_results
+from common import ROOT, Row, cached_rows, forget_peak, resident, write_results
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 N_CLUSTERS, COLUMNS = 20, 16
@@ -68,7 +67,7 @@ def fit_once(method: str, n_rows: int, columns: int) -> Row:
     }[method]
     make().fit(X[:500])  # what is loaded once
     before = resident()
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    forget_peak()
     with threadpool_limits(1):
         start = time.process_time()
         labels = make().fit_predict(X)
@@ -80,12 +79,6 @@ def fit_once(method: str, n_rows: int, columns: int) -> Row:
         "k": int(labels.max()) + 1,
         "ari": round(float(clustering_scores(y, labels)["ari"]), 3),
     }
-
-
-def resident(name: str = "VmRSS") -> float:
-    """Memory of this process in MB: now, or with ``VmHWM`` at its peak."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 def run(key: Row) -> Row:

@@ -178,6 +178,33 @@ def test_reassignment_and_refinement_read_by_densities(trained):
     assert more[1] >= more[0] - 1e-9
 
 
+@pytest.mark.parametrize("reassign", [False, True])
+def test_a_context_stands_for_all_rows(trained, reassign):
+    X, y = blobs((120, 80, 40))
+    model = trained(context_size=60, reassign=reassign, min_cluster_size=3).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.8
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    read = np.unique(model.path_indices_)
+    assert len(read) == 60
+    assert (np.delete(model.raw_labels_, read) == -1).all()
+    for number, step in enumerate(model.filtering_path_):
+        np.testing.assert_array_equal(model.raw_labels_[step.indices[step.taken]], number)
+    again, small = model.fit_many([X, X[::10]])
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    assert len(np.unique(small.path_indices_)) == 24  # fewer than the context: all
+    with pytest.raises(DataError, match="n_clusters=70 is more than the 60 rows"):
+        trained(context_size=60, n_clusters=70).fit(X)
+
+
+def test_a_context_as_large_as_the_data_changes_nothing(trained):
+    X, _ = blobs()
+    whole = trained().fit(X)
+    for size in (len(X), 10 * len(X)):
+        np.testing.assert_array_equal(
+            trained(context_size=size).fit(X).raw_labels_, whole.raw_labels_
+        )
+
+
 def test_what_the_weights_cannot_do_is_refused():
     X, _ = blobs()
     with pytest.raises(DataError, match="refine='em' moves Gaussians"):

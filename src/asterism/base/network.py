@@ -35,4 +35,9 @@ class NetworkMixin:
 
     def _on_device(self) -> nn.Module:
         """The network, ready for use on the device of choice; a pickle may come from another."""
-        return self.module_.to(resolve_device(self.device)).eval()
+        device = resolve_device(self.device)
+        here = next(self.module_.parameters(), None)
+        # Moving visits every parameter, which shows when thousands of data sets are read.
+        if here is None or here.device != device:
+            self.module_.to(device)
+        return self.module_.eval() if self.module_.training else self.module_

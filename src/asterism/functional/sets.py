@@ -16,7 +16,7 @@ from torch import Tensor
 
 from asterism.functional.mixtures import Mixture
 
-__all__ = ["DatasetPrior", "SetBatch", "pad_sets", "size_sorted_chunks"]
+__all__ = ["DatasetPrior", "SetBatch", "pad_sets", "size_sorted_chunks", "thin_sets"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,30 @@ def pad_sets(sets: Sequence[Tensor]) -> SetBatch:
     sizes = torch.tensor([len(points) for points in sets], device=x.device)
     keep = torch.arange(x.shape[1], device=x.device) < sizes[:, None]
     return SetBatch(x, keep)
+
+
+def thin_sets(
+    batch: SetBatch, most: int | None, chances: Sequence[torch.Generator]
+) -> tuple[SetBatch, list[Tensor]]:
+    """Leave at most ``most`` points of each data set, drawn by its own generator; labels are lost.
+
+    Also gives the places of what is left, in order, among the points of each data set, on the CPU.
+
+    >>> batch, places = thin_sets(pad_sets([torch.rand(9, 2)]), 4, [torch.Generator()])
+    >>> batch.x.shape, len(places[0])
+    (torch.Size([1, 4, 2]), 4)
+    """
+    sizes = batch.sizes.tolist()
+    if most is None or max(sizes) <= most:
+        return batch, [torch.arange(size) for size in sizes]
+    places = [
+        torch.arange(size)
+        if size <= most
+        else torch.randperm(size, generator=chance)[:most].sort().values
+        for size, chance in zip(sizes, chances, strict=True)
+    ]
+    rows = zip(batch.x, batch.keep, places, strict=True)
+    return pad_sets([x[keep][place.to(x.device)] for x, keep, place in rows]), places
 
 
 def size_sorted_chunks(sizes: Sequence[int], max_points: int) -> list[list[int]]:

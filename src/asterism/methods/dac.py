@@ -14,18 +14,16 @@ Lee, Lee & Teh, "Deep amortized clustering", 2019.
 """
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
-from asterism._validation import StrOptions, at_least, check_rows, draw_seed, resolve_device
+from asterism._validation import StrOptions, at_least, check_rows, draw_seed
 from asterism.base import AmortizedClusterer
-from asterism.base.mixture import MixtureMixin
 from asterism.exceptions import DataError
 from asterism.functional.filtering import (
     Claim,
@@ -33,37 +31,19 @@ from asterism.functional.filtering import (
     draw_index,
     filter_sets,
     group_moments,
-    read_claims,
-    sum_by_group,
 )
 from asterism.functional.mixtures import Mixture, merge_components, pool_components
-from asterism.functional.sets import SetBatch
-from asterism.nn.densities import ConditionalDensity, GaussianDensity
-from asterism.nn.filtering import FilteringNetwork, StoredPasses
+from asterism.functional.sets import SetBatch, thin_sets
+from asterism.methods.passes import FilteringStep, PassesMixin
+from asterism.nn.densities import GaussianDensity
+from asterism.nn.filtering import FilteringNetwork
 from asterism.priors.clusters import ClusterMixturePrior
 from asterism.training import TrainingPlan
 
 __all__ = ["DAC", "FilteringStep"]
 
-_READS, _IMAGES = 1 << 16, 1 << 12  # rows, or images, times passes read at once: memory stays flat
 
-
-class FilteringStep(NamedTuple):
-    """One pass of the filtering.
-
-    ``indices`` are the rows then left, ``probabilities`` how surely each belongs to the cluster of
-    the pass, ``taken`` those it got, ``forced`` whether it got a row against its probability, and
-    ``center`` the mean the network gave the cluster, in its coordinates, if it gives one.
-    """
-
-    indices: np.ndarray
-    probabilities: np.ndarray
-    taken: np.ndarray
-    forced: bool
-    center: np.ndarray | None
-
-
-class DAC(MixtureMixin, AmortizedClusterer):
+class DAC(PassesMixin, AmortizedClusterer):
     """Deep amortised clustering: finds clusters one by one, and their number.
 
     The shipped network was trained on two-dimensional mixtures of up to four Gaussians. Data of
@@ -81,6 +61,9 @@ class DAC(MixtureMixin, AmortizedClusterer):
         them.
     min_cluster_size : int, default=1
         Clusters of fewer rows are dissolved, and their rows read anew against the others.
+    context_size : int or None, default=None
+        Most rows that the network filters; of larger data a random sample, and the other rows are
+        assigned as ``predict`` would. With ``reassign=True`` that costs little, see the notes.
     reassign : bool, default=False
         Assign all rows by the densities of the clusters, one E-step, instead of by the passes.
     refine : {None, "em"}, default=None
@@ -96,8 +79,8 @@ class DAC(MixtureMixin, AmortizedClusterer):
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
-        Seed of ``pretrain``, and of the anchors of weights trained with ``loss="anchored"``; with
-        others ``fit`` draws nothing.
+        Seed of ``pretrain``, of the rows that ``context_size`` leaves, and of the anchors of
+        weights trained with ``loss="anchored"``; else ``fit`` draws nothing.
     verbose : bool or int, default=False
         Show a progress bar while pre-training.
 
@@ -116,9 +99,9 @@ class DAC(MixtureMixin, AmortizedClusterer):
         What happened in every pass.
     raw_labels_ : ndarray of shape (n_samples,)
         The pass that took each row, before clusters were dissolved, merged, reassigned or refined;
-        -1 for rows left over.
+        -1 for rows left over and for those outside the context.
     n_passes_, n_leftover_ : int
-        Passes made (``n_iter_`` is the same), and rows that none of them took.
+        Passes made (``n_iter_`` is the same), and rows of the context that none of them took.
     pass_clusters_ : ndarray of shape (n_kept_passes,)
         Cluster of each pass that was kept.
     origin_, projection_ : ndarray
@@ -132,6 +115,10 @@ class DAC(MixtureMixin, AmortizedClusterer):
     ``encoder="conv"``; see :class:`asterism.nn.filtering.FilteringNetwork`.
 
     A fitted model keeps the inducing rows of every pass: 128 KiB each at the published sizes.
+
+    ``context_size=150, reassign=True`` is meant for many data sets or large ones: the work of the
+    network no longer grows with the rows, and a row costs K densities. Clusters of which the sample
+    has few rows may be missed.
 
     References
     ----------
@@ -152,10 +139,11 @@ class DAC(MixtureMixin, AmortizedClusterer):
     _cluster_numbers: ClassVar[tuple[str, ...]] = ("pass_clusters_",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AmortizedClusterer._parameter_constraints,
-        **MixtureMixin._parameter_constraints,
+        **PassesMixin._parameter_constraints,
         "n_clusters": [at_least(1), StrOptions({"auto"})],
         "max_iter": [at_least(1)],
         "min_cluster_size": [at_least(1)],
+        "context_size": [at_least(2), None],
         "reassign": ["boolean"],
     }
 
@@ -165,6 +153,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
         *,
         max_iter: int = 50,
         min_cluster_size: int = 1,
+        context_size: int | None = None,
         reassign: bool = False,
         refine: str | None = None,
         n_em: int = 5,
@@ -177,6 +166,7 @@ class DAC(MixtureMixin, AmortizedClusterer):
         self.n_clusters = n_clusters
         self.max_iter = max_iter
         self.min_cluster_size = min_cluster_size
+        self.context_size = context_size
         self.reassign = reassign
         self.refine = refine
         self.n_em = n_em
@@ -213,6 +203,11 @@ class DAC(MixtureMixin, AmortizedClusterer):
             )
         if self.n_clusters != "auto":
             check_rows(len(X), int(self.n_clusters))
+            if self.context_size is not None and int(self.n_clusters) > self.context_size:
+                raise DataError(
+                    f"n_clusters={self.n_clusters} is more than the {self.context_size} rows read "
+                    "together: raise context_size"
+                )
 
     def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
         network, seed = self._network, draw_seed(self.random_state)
@@ -228,15 +223,18 @@ class DAC(MixtureMixin, AmortizedClusterer):
             kept = {"context": reading.context, "memory": reading.memory}
             return Claim(reading.logits, anchor, kept)
 
-        features = self._features(batch.x)
-        paths = filter_sets(claim, features, batch.keep, max_iter=self.max_iter)
+        context, places = thin_sets(batch, self.context_size, chances)
+        features = self._features(context.x)
+        paths = filter_sets(claim, features, context.keep, max_iter=self.max_iter)
+        sizes = batch.keep.sum(dim=1).tolist()
         return [
-            self._describe(path, features[b, keep].cpu(), batch.x[b, keep].cpu().double())
-            for b, (path, keep) in enumerate(zip(paths, batch.keep, strict=True))
+            self._describe(path, features[b, keep].cpu(), context.x[b, keep].cpu().double())
+            | self._record(path, places[b], sizes[b])
+            for b, (path, keep) in enumerate(zip(paths, context.keep, strict=True))
         ]
 
     def _describe(self, path: FilteringPath, features: Tensor, x: Tensor) -> dict[str, Any]:
-        """Fitted attributes of one data set from what happened to it."""
+        """The clusters, from what happened to the rows of the context."""
         passes = path.passes
         sizes = torch.bincount(path.labels[path.labels >= 0], minlength=len(passes))
         kept = torch.nonzero(sizes >= min(self.min_cluster_size, int(sizes.max()))).flatten()
@@ -245,14 +243,6 @@ class DAC(MixtureMixin, AmortizedClusterer):
         wanted = len(kept) if self.n_clusters == "auto" else int(self.n_clusters)
         clusters = merge_components(observed, wanted)
         answer = {
-            "raw_labels_": path.labels.numpy(),
-            "n_passes_": len(passes),
-            "n_iter_": len(passes),  # the name that goes with max_iter
-            "n_leftover_": int((path.labels < 0).sum()),
-            "path_indices_": torch.cat([step.indices for step in passes]).numpy(),
-            "path_logits_": torch.cat([step.logits for step in passes]).numpy(),
-            "path_sizes_": np.array([len(step.indices) for step in passes]),
-            "path_forced_": np.array([step.forced for step in passes]),
             "pass_numbers_": kept.numpy(),
             "pass_clusters_": clusters.numpy(),
             "pass_weights_": observed.log_weights.exp().numpy(),
@@ -275,43 +265,6 @@ class DAC(MixtureMixin, AmortizedClusterer):
             answer["means_"], answer["scales_"] = theta.means.numpy(), theta.scales.numpy()
         return answer
 
-    @property
-    def filtering_path_(self) -> list[FilteringStep]:
-        """Every pass of the filtering, in order."""
-        ends = np.cumsum(self.path_sizes_)
-        steps = []
-        for number, (start, end) in enumerate(zip(ends - self.path_sizes_, ends, strict=True)):
-            indices = self.path_indices_[start:end]
-            probabilities = torch.from_numpy(self.path_logits_[start:end]).sigmoid().numpy()
-            taken = self.raw_labels_[indices] == number
-            center = self.path_centers_[number] if hasattr(self, "path_centers_") else None
-            forced = bool(self.path_forced_[number])
-            steps.append(FilteringStep(indices, probabilities, taken, forced, center))
-        return steps
-
-    @property
-    def has_density(self) -> bool:
-        """Whether ``score`` is a mean log-likelihood, in the network's coordinates.
-
-        That of weights with ``density="vae"`` is a lower bound of one.
-        """
-        density = self._network.density
-        return density is not None and not density.is_bound
-
-    # --- reading rows -------------------------------------------------------------------------
-
-    def _fitted_labels(self, X: np.ndarray) -> np.ndarray:
-        """By the passes, as they went; what they left over or gave up is read like a new row."""
-        if self.reading_ != "passes":
-            return super()._fitted_labels(X)
-        cluster_of = np.full(self.n_passes_ + 1, -1)  # the last entry serves -1
-        cluster_of[self.pass_numbers_] = self.pass_clusters_
-        labels = cluster_of[self.raw_labels_]
-        rest = np.flatnonzero(labels < 0)
-        if len(rest):
-            labels[rest] = super()._fitted_labels(X[rest])
-        return labels
-
     def _settle(self, X: np.ndarray) -> None:
         super()._settle(X)
         if self.n_clusters != "auto" and self.n_clusters_ < int(self.n_clusters):
@@ -321,62 +274,3 @@ class DAC(MixtureMixin, AmortizedClusterer):
                 ConvergenceWarning,  # as scikit-learn's k-means has it
                 stacklevel=5,
             )
-
-    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        if self.reading_ == "mixture":
-            return super()._log_responsibilities(X)
-        clusters, n_clusters = torch.from_numpy(self.pass_clusters_), len(self.weights_)
-        parts = []
-        for x in self._portions(X):
-            shares = None
-            if self._network.density is not None:
-                joint = sum_by_group(self._joint(x), clusters, n_clusters)
-                shares = torch.log_softmax(joint, dim=-1)
-            if self.reading_ == "passes" or shares is None:
-                shares = read_claims(self._logits(x), clusters, n_clusters, shares)
-            parts.append(shares)
-        return torch.cat(parts).numpy()
-
-    def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row, in the network's coordinates, where there are densities."""
-        if self.reading_ == "mixture":
-            return super()._score(X)
-        if self._network.density is None:
-            return AmortizedClusterer._score(self, X)
-        total = sum(float(self._joint(x).logsumexp(dim=-1).sum()) for x in self._portions(X))
-        return total / len(X)
-
-    def _portions(self, X: np.ndarray) -> Iterator[Tensor]:
-        """Rows for the network, so many at once as fit the memory with all passes."""
-        self._on_device()
-        x = torch.as_tensor(self._brought_near(X), dtype=torch.float32)
-        reads = _IMAGES if self._network.reads_images else _READS
-        portion = max(1, reads // len(self.pass_clusters_))
-        yield from x.to(resolve_device(self.device)).split(portion)
-
-    def _features(self, x: Tensor) -> Tensor:
-        """What the network sees of rows (B, N, D), a part at a time where they are images."""
-        if not self._network.reads_images:
-            return self._network.features(x)
-        parts = [self._network.features(part) for part in x.flatten(end_dim=1).split(_IMAGES)]
-        return torch.cat(parts).unflatten(0, x.shape[:2])
-
-    @torch.inference_mode()
-    def _logits(self, x: Tensor) -> Tensor:
-        """Logits (n, P) of rows (n, D) in all passes, each row by itself."""
-        forced = self.path_forced_[self.pass_numbers_]
-        stored = (self.pass_contexts_, self.pass_memory_, self.pass_rows_, forced)
-        passes = StoredPasses(*(torch.from_numpy(part).to(x.device) for part in stored))
-        return self._network.read(self._features(x[None])[0], passes).cpu().double()
-
-    @torch.inference_mode()
-    def _joint(self, x: Tensor) -> Tensor:
-        """Log π_k + log p(x; θ_k) of rows (n, D) for all passes, (n, P)."""
-        contexts = torch.from_numpy(self.pass_contexts_).to(x)
-        density = cast("ConditionalDensity", self._network.density)
-        log_p = density.log_prob(x.expand(len(contexts), -1, -1), contexts) * density.nats
-        return log_p.cpu().double().mT + torch.from_numpy(self.pass_weights_).log()
-
-    @property
-    def _network(self) -> FilteringNetwork:
-        return cast("FilteringNetwork", self.module_)

@@ -30,14 +30,11 @@ from asterism._validation import (
 from asterism.base import AmortizedClusterer
 from asterism.exceptions import DataError
 from asterism.functional.affinities import (
-    Assessment,
-    assess,
     cluster_affinity,
     consensus,
-    isolation,
     median_gaps,
 )
-from asterism.functional.assignments import by_decreasing_size, first_equal
+from asterism.functional.assignments import first_equal
 from asterism.functional.constraints import (
     Constraints,
     choose_constrained,
@@ -49,14 +46,14 @@ from asterism.functional.decisions import (
     given_several,
     restrict_counts,
 )
-from asterism.functional.nearest import nearest_rows, reference_gaps
-from asterism.functional.tails import Tails
+from asterism.functional.nearest import reference_gaps
 from asterism.functional.validity import expected_agreement
 from asterism.methods.asterism import sampling
 from asterism.methods.asterism.inspection import InspectionMixin
 from asterism.methods.asterism.knowledge import Knowledge
+from asterism.methods.asterism.rows import RowsMixin
 from asterism.nn.pairwise import PairNetwork, relate
-from asterism.nn.reading import ContextReader, RowReading
+from asterism.nn.reading import ContextReader
 from asterism.priors import TabularPrior
 from asterism.training import PriorSource, TrainingPlan
 
@@ -66,10 +63,9 @@ Self = TypeVar("Self", bound="Asterism")
 
 _REFERENCES = 4096
 _CONTEXTS = 3  # of a table too large for all of its rows to be read
-_NO_GAP = 1e-30
 
 
-class Asterism(InspectionMixin, AmortizedClusterer):
+class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
     """Clusters a table with a pre-trained network; the number of clusters is found.
 
     Parameters
@@ -347,78 +343,6 @@ class Asterism(InspectionMixin, AmortizedClusterer):
         labels = self._partition(reader.similarity, reader.counts, reader)
         affinity = cluster_affinity(reader.read(self.context_rows_).similarity, labels)
         return affinity / affinity.sum(axis=1, keepdims=True)
-
-    def _settle(self, X: np.ndarray) -> None:
-        labels = np.empty(len(X), dtype=np.int64)
-        self.probability_, self.confidence_, self.outlier_score_ = np.empty((3, len(X)))
-        of_class = self._known.clusters(self.context_indices_, self.context_labels_)
-
-        def note(rows: np.ndarray, found: Assessment) -> None:
-            classes = self._known.classes[rows]
-            own = found.labels.copy()
-            own[classes >= 0] = of_class[classes[classes >= 0]]
-            labels[rows] = own
-            self.probability_[rows] = np.take_along_axis(found.membership, own[:, None], 1)[:, 0]
-            self.confidence_[rows], self.outlier_score_[rows] = found.confidence, found.outlier
-
-        rest = np.arange(len(X))
-        if not hasattr(self, "reference_rows_"):  # the context has been read already
-            note(self.context_indices_, self._assess(self._reader.own))
-            rest = np.setdiff1d(rest, self.context_indices_, assume_unique=True)
-        for start in range(0, len(rest), self._chunk):
-            rows = rest[start : start + self._chunk]
-            note(rows, self._look(X[rows]))
-        self.labels_, order = by_decreasing_size(labels)
-        self.n_clusters_ = len(order)
-        self._reorder(order)
-        self._describe_clusters(X)
-        del self._known
-
-    # --- prediction ---------------------------------------------------------------------------
-
-    def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(self._look(X).membership, 1e-30))
-
-    def _look(self, X: np.ndarray) -> Assessment:
-        """Assess rows: by the network, or by the nearest reference of a large table."""
-        rows = self._coordinates.scale(X)
-        if hasattr(self, "reference_rows_"):
-            nearest, distance = nearest_rows(rows, self.reference_rows_)
-            gaps = np.maximum(np.log(np.maximum(distance, _NO_GAP)), self.reference_gaps_[nearest])
-            membership = self.reference_membership_[nearest]
-            usual = self.usual_gaps_[membership.argmax(axis=1)]
-            return Assessment(
-                membership, self.reference_confidence_[nearest], isolation(gaps, usual)
-            )
-        return self._assess(self._own_reader().read(self._coordinates.turn(rows)))
-
-    def _assess(self, reading: RowReading) -> Assessment:
-        return assess(*reading, self.context_labels_, self.usual_gaps_)
-
-    def _own_reader(self) -> ContextReader:
-        """The context as the network reads it; read again after a load or a move."""
-        network = self._network
-        reader = getattr(self, "_reader", None)
-        if reader is None or not reader.is_of(network):
-            (self._reader,) = ContextReader.read_many(network, [self.context_rows_])
-        return self._reader
-
-    @property
-    def _coordinates(self) -> sampling.Coordinates:
-        tails = None if self.tails_ is None else Tails(*self.tails_)
-        return sampling.Coordinates(self.offset_, self.factor_, tails, self.axes_)
-
-    @property
-    def _network(self) -> Any:
-        return self._on_device()
-
-    def _reorder(self, order: np.ndarray) -> None:
-        empty = np.setdiff1d(np.arange(len(self.usual_gaps_)), order)
-        order = np.concatenate([order, empty])
-        self.context_labels_ = np.argsort(order)[self.context_labels_]
-        self.usual_gaps_ = self.usual_gaps_[order]
-        if hasattr(self, "reference_membership_"):
-            self.reference_membership_ = self.reference_membership_[:, order]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the context as read: it is large, and made anew in a moment."""
