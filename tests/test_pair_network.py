@@ -19,11 +19,20 @@ from asterism.functional.relations import (
     N_FACTS,
     PAIR_FEATURES,
     ROW_FEATURES,
+    STEPS,
     cross_features,
     describe,
 )
 from asterism.functional.sets import DatasetPrior, SetBatch
-from asterism.nn.pairwise import MAX_COUNT, PairNetwork, Relations, pair_targets, relate, tokens_of
+from asterism.nn.pairwise import (
+    MAX_COUNT,
+    PairNetwork,
+    Relations,
+    pair_targets,
+    relate,
+    shares_of,
+    tokens_of,
+)
 from asterism.priors import TabularPrior
 from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES, random_rotation
@@ -92,6 +101,37 @@ def test_separation_sets_the_overlap():
     assert error(12.0) < 0.03
 
 
+@pytest.mark.parametrize("separation", [(1.0, 2.0), (3.0, 4.0), (6.0, 12.0)])
+def test_separations_stay_within_what_is_asked(separation, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "asterism.priors.tabular.scattered",
+        lambda sizes, dim, delta, c: asked.append(delta) or scattered(sizes, dim, delta, c),
+    )
+    prior = TabularPrior(separation=separation, families=("scattered",))
+    for seed in range(40):
+        prior.draw(200, chance(seed))
+    asked = np.array(asked)
+    assert asked.min() >= separation[0] * 0.999
+    assert np.mean(asked > separation[1] * 1.001) < 0.3  # some are further apart by intent
+
+
+def test_numbers_of_clusters_fall_smoothly():
+    prior, c = TabularPrior(families=("scattered",)), chance()
+    drawn = np.bincount([prior._draw_count(400, c) for _ in range(20_000)], minlength=41) / 20_000
+    assert drawn[1] == pytest.approx(0.09, abs=0.01)
+    k = np.arange(2, 41)
+    expected = (k + 1.0) ** -1.8
+    np.testing.assert_allclose(drawn[2:], 0.91 * expected / expected.sum(), atol=0.012)
+
+
+def test_small_and_overlapping_draws():
+    for families in (("overlapping",), ("scattered", "overlapping")):
+        for n in (3, 7, 60):
+            x, labels = TabularPrior(families=families).draw(n, chance(n))
+            assert len(x) == len(labels) == n
+
+
 def test_overlapping_clouds_are_one_heap_with_labels_that_are_worth_something():
     sizes = np.array([150, 150])
     for dim in (1, 3, 40):
@@ -158,6 +198,38 @@ def test_features_ignore_scale_place_rotation_and_empty_columns():
     torch.testing.assert_close(context.facts, other.facts, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(first, first.transpose(1, 2), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda c: c.standard_normal((200, 50)),
+        lambda c: np.r_[c.standard_normal((40, 4)), 6 + c.standard_normal((40, 4))],
+        lambda c: c.standard_normal((25, 60)),
+        lambda c: c.standard_normal((300, 1)),
+    ],
+)
+def test_rows_in_another_order_have_the_same_features_in_single_precision(make):
+    c = chance(5)
+    x = make(c)
+    order = c.permutation(len(x))
+    context, features = describe(torch.from_numpy(x[None]).float())
+    other, permuted = describe(torch.from_numpy(x[order][None]).float())
+    close = {"atol": 0.05, "rtol": 0.0}
+    torch.testing.assert_close(other.facts, context.facts, **close)
+    torch.testing.assert_close(permuted.rows, features.rows[:, order], **close)
+    again = features.pairs[:, order][:, :, order]
+    assert ((permuted.pairs - again).abs() > 0.05).float().mean() < 1e-3
+    crossed = cross_features(context, torch.from_numpy(x[None, :5]).float())
+    torch.testing.assert_close(crossed.rows, features.rows[:, :5], atol=0.1, rtol=0.0)
+
+
+def test_pieces_are_counted_among_different_rows():
+    x = np.r_[chance().standard_normal((150, 2)), 9 + chance(1).standard_normal((150, 2))]
+    context, _ = describe(torch.from_numpy(np.round(x / 0.5)[None] * 0.5).float())
+    first = N_FACTS - 2 - 8 - 8 - 3 - 2 * len(STEPS)  # sizes, moments, spectrum, traces come after
+    number = context.facts[0, first : first + len(STEPS)].exp()
+    assert 2 in number.round().tolist()
 
 
 def test_features_tell_rings_apart_where_distance_does_not():
@@ -270,10 +342,17 @@ def test_gradients_reach_every_parameter(relations):
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_the_first_columns_are_judged_as_among_all(relations):
+def test_the_first_rows_are_judged_as_among_all(relations):
     network = PairNetwork(width=16, heads=2, n_blocks=2)
-    some = network.read(relations, n_columns=7).logits
-    torch.testing.assert_close(some, network(relations)[:, :, :7])
+    some = network.read(relations, n_judged=7).logits
+    torch.testing.assert_close(some, network(relations)[:, :7])
+
+
+def test_a_few_rows_count_clusters_as_all_do():
+    labels = torch.from_numpy(chance().permutation(np.repeat(np.arange(30), 10)))[None]
+    logits = 16.0 * (labels[:, :, None] == labels[:, None]) - 8
+    for rows in (48, 300):
+        assert shares_of(logits[:, :rows])[0, 0].exp().item() == pytest.approx(30, rel=0.02)
 
 
 def test_weights_of_pairs_leave_noise_out_and_favour_small_clusters():
@@ -285,15 +364,15 @@ def test_weights_of_pairs_leave_noise_out_and_favour_small_clusters():
     assert weights[0, 12, 13] > weights[0, 0, 13] > weights[0, 0, 1]
     assert same[0, 0, 1] == 1
     assert same[0, 0, 13] == 0
-    assert pair_targets(labels, 5)[1].shape == (1, 17, 5)
+    assert pair_targets(labels, 5)[1].shape == (1, 5, 17)
 
 
 def test_loss_is_the_log_score_of_pairs_and_count(relations):
     class Fixed(PairNetwork):
         answer, single = 0.0, 0
 
-        def read(self, relations, memory=None, n_columns=None):
-            reading = super().read(relations, memory, n_columns)
+        def read(self, relations, memory=None, n_judged=None):
+            reading = super().read(relations, memory, n_judged)
             counts = torch.zeros_like(reading.counts)
             counts[:, 0] = self.single
             return reading._replace(

@@ -3,6 +3,7 @@
 minimax_paths     the largest step one cannot avoid between two rows
 walk_powers       where a random walk is after t steps
 quick_kmeans      short k-means at several numbers of clusters, from one sequence of seeds
+quick_groups      the same from distances alone
 local_metric      a linear map after which clusters of one shape are round
 principal_axes    directions of the largest variance
 pieces            what falls apart when long steps are forbidden
@@ -19,23 +20,30 @@ __all__ = [
     "local_metric",
     "minimax_paths",
     "nearest_centers",
+    "nearest_groups",
     "pieces",
     "principal_axes",
+    "quick_groups",
     "quick_kmeans",
     "walk_powers",
 ]
 
 _RIDGE = 0.05
 _TIE = 0.01
+_COINCIDENT = 2e-3  # of the centres' spread: nearer ones are one, but for rounding
 
 
 class QuickPartitions(NamedTuple):
     """What quick k-means found at every count."""
 
-    centers: Tensor  # (B, sum of counts, D)
+    centers: Tensor  # (B, sum of counts, D), or shares (B, N, sum of counts) of rows in groups
     labels: Tensor  # (B, N, counts)
     silhouettes: Tensor  # (B, N, counts) of each row, simplified
     inertia: Tensor  # (B, counts) share of the sum of squares left
+
+    def described_in(self, dtype: torch.dtype) -> "QuickPartitions":
+        """The same with silhouettes and inertia of this type."""
+        return self._replace(silhouettes=self.silhouettes.to(dtype), inertia=self.inertia.to(dtype))
 
 
 def minimax_paths(weights: Tensor) -> Tensor:
@@ -132,21 +140,10 @@ def quick_kmeans(
 ) -> QuickPartitions:
     """Short k-means at every number of ``counts``, given the distances (B, N, N) of rows.
 
-    Started from rows chosen greedily: the most central one, then again and again the one that
-    lowers the sum of squares most. The first k of one such sequence start k-means with k centres.
-    Where there are fewer rows than centres, rows are chosen more than once.
+    The first k of one sequence of seeds start k-means with k centres. Where there are fewer rows
+    than centres, rows are chosen more than once.
     """
-    squared = distance.square()
-    rows = torch.arange(len(x), device=x.device)
-    nearest = torch.full_like(squared[:, 0], torch.inf)
-    chosen = []
-    for _ in range(max(counts)):
-        after = torch.minimum(squared, nearest[:, None]).sum(dim=-1)  # (B, N) if it were chosen
-        # Two rows that win only each other are a tie, which the further one decides, not the order.
-        pick = (after - _TIE * torch.where(nearest.isfinite(), nearest, 0.0)).argmin(dim=1)
-        nearest = torch.minimum(nearest, squared[rows, pick])
-        chosen.append(pick)
-    seeds = x[rows[:, None], torch.stack(chosen, dim=1)]
+    seeds = x[_batch(x), _seeds(distance.square(), max(counts))]
     total = (x - x.mean(dim=1, keepdim=True)).square().sum(dim=(1, 2)).clamp_min(1e-12)
     centers, inertia = [], []
     for count in counts:
@@ -165,14 +162,84 @@ def quick_kmeans(
     return QuickPartitions(joined, labels, silhouettes, torch.stack(inertia, dim=1))
 
 
+def quick_groups(squared: Tensor, counts: Sequence[int], n_steps: int = 8) -> QuickPartitions:
+    """The same where only squared distances (B, N, N) are known, by those to a group's mean:
+
+        |x − mean of C|² = mean_{j ∈ C} |x − x_j|² − ½ mean_{j, l ∈ C} |x_j − x_l|²
+
+    So nothing is lost to rounding where distances within parts are small beside those between. What
+    stands for centres are the shares (B, N, sum of counts) of rows in groups.
+    """
+    seeds = _seeds(squared, max(counts))
+    n = squared.shape[1]
+    total = (squared.sum(dim=(1, 2)) / (2 * n)).clamp_min(1e-12)
+    shares, inertia = [], []
+    for count in counts:
+        share = torch.nn.functional.one_hot(seeds[:, :count], n).to(squared.dtype).mT
+        for _ in range(n_steps):
+            label = _to_means(squared, share, squared).argmin(dim=-1)
+            member = torch.nn.functional.one_hot(label, count).to(squared.dtype)
+            size = member.sum(dim=1, keepdim=True)
+            share = torch.where(size > 0, member / size.clamp_min(1), share)
+        shares.append(share)
+        left = _to_means(squared, share, squared).amin(dim=-1).sum(dim=1)
+        inertia.append(left / total)
+    joined = torch.cat(shares, dim=2)
+    labels, silhouettes = nearest_groups(squared, joined, squared, counts)
+    return QuickPartitions(joined, labels, silhouettes, torch.stack(inertia, dim=1))
+
+
+def nearest_groups(
+    squared: Tensor, shares: Tensor, among: Tensor, counts: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Nearest group and simplified silhouette of rows (B, Q) at ``squared`` (B, Q, N), as below.
+
+    ``among`` (B, N, N) are the squared distances of the rows that form the groups.
+    """
+    apart = _to_means(squared, shares, among).clamp_min(0).sqrt()
+    spread = (among.sum(dim=(1, 2)) / 2).sqrt() / among.shape[1]
+    return _nearest(apart, _COINCIDENT * spread, counts)
+
+
+def _to_means(squared: Tensor, shares: Tensor, among: Tensor) -> Tensor:
+    """Squared distances (B, Q, K) of rows to the means of groups with these shares (B, N, K)."""
+    within = (shares * (among @ shares)).sum(dim=1, keepdim=True)
+    return squared @ shares - within / 2
+
+
+def _seeds(squared: Tensor, most: int) -> Tensor:
+    """Rows (B, most) chosen greedily: the most central one, then those that lower the sum most."""
+    rows = torch.arange(len(squared), device=squared.device)
+    nearest = torch.full_like(squared[:, 0], torch.inf)
+    chosen = []
+    for _ in range(most):
+        after = torch.minimum(squared, nearest[:, None]).sum(dim=-1)  # (B, N) if it were chosen
+        # Two rows that win only each other are a tie, which the further one decides, not the order.
+        pick = (after - _TIE * torch.where(nearest.isfinite(), nearest, 0.0)).argmin(dim=1)
+        nearest = torch.minimum(nearest, squared[rows, pick])
+        chosen.append(pick)
+    return torch.stack(chosen, dim=1)
+
+
+def _batch(x: Tensor) -> Tensor:
+    return torch.arange(len(x), device=x.device)[:, None]
+
+
 def nearest_centers(x: Tensor, centers: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Nearest centre and simplified silhouette (b − a) / b of rows (B, Q, D), each (B, Q, counts).
 
     a and b are the distances to the nearest and to the second centre.
     """
+    spread = (centers - centers.mean(dim=1, keepdim=True)).square().sum(dim=2).mean(dim=1).sqrt()
+    return _nearest(torch.cdist(x, centers), _COINCIDENT * spread, counts)
+
+
+def _nearest(apart: Tensor, floor: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     labels, silhouettes = [], []
-    for distance in torch.cdist(x, centers).split(list(counts), dim=-1):
+    for distance in apart.split(list(counts), dim=-1):
         two, order = distance.topk(2, dim=-1, largest=False)
         labels.append(order[..., 0])
-        silhouettes.append(1 - two[..., 0] / two[..., 1].clamp_min(1e-12))
+        # Where both centres are where the row is, nothing is said.
+        clear = two[..., 1] > floor[:, None]
+        silhouettes.append(torch.where(clear, 1 - two[..., 0] / two[..., 1].clamp_min(1e-12), 1.0))
     return torch.stack(labels, dim=-1), torch.stack(silhouettes, dim=-1)

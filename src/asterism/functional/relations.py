@@ -28,13 +28,14 @@ chance of a walk to return, and the data set, in ``Context.facts``,
                  multiples of the median c, and the share of the rows in them
     traces       log Σ_i (Pᵗ)_ii, a soft count of clusters
     spectrum     log shares of variance along the leading axes
-    moments      excess kurtosis and skewness along the first of them: where an axis parts
+    moments      excess kurtosis and size of the skewness along the first of them, where they are
+                 clearly apart: flat along an axis that parts clusters
     sizes        log N, log D
 
 all brought to about unit spread by constants, since differences between them are what tells.
 
-The first row of neighbours is the row itself. Nothing is drawn at random and nothing depends on the
-order of the rows, so the features are permuted with them.
+The first row of neighbours is the row itself. Nothing is drawn at random, and nothing depends on
+the order of the rows unless distances are equal, so the features are permuted with them.
 
 A :class:`Context` keeps what describes the rows of a data set. :func:`cross_features` then relates
 any new row to them by itself: for a row of the context the answer is that of
@@ -51,8 +52,10 @@ from asterism.functional.probes import (
     local_metric,
     minimax_paths,
     nearest_centers,
+    nearest_groups,
     pieces,
     principal_axes,
+    quick_groups,
     quick_kmeans,
     walk_powers,
 )
@@ -114,6 +117,7 @@ _PEAK, _LEVEL, _ROW = 10.0, 5.0, 3.0
 _SHORT = 0.2
 _EDGE = 0.15
 _FLAT = 1e-4  # share of the leading variance below which an axis is taken for none
+_GAP = 0.05  # relative difference of two variances at which their axes are half clear
 _PIECE = 0.02  # share of the rows a piece has at least
 
 _NEAR, _CORE = 10, 5
@@ -146,7 +150,9 @@ class Context(NamedTuple):
     paths: Tensor  # (B, N, N) minimax paths
     stationary: Tensor  # (B, N) where a long walk ends
     walks: Tensor  # (T, B, N, N) probabilities after t − 1 steps
-    centers: tuple[Tensor, ...]  # of quick k-means in each of its spaces, (B, sum of counts, D)
+    ends: Tensor  # (B, N, N) diffusion map
+    diffuse: Tensor  # (B, N, N) squared distances there
+    centers: tuple[Tensor, ...]  # of the quick partitions, in each of their spaces
     labels: Tensor  # (B, N, partitions) clusters of quick k-means
     silhouette: Tensor  # (B, partitions) their mean silhouettes
     facts: Tensor  # (B, N_FACTS) what describes the data set as a whole
@@ -173,11 +179,12 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     degree = weight.sum(dim=-1)
     stationary = degree / degree.sum(dim=-1, keepdim=True)
     before, after = walk_powers(weight / degree[..., None], WALKS)
-    diffuse = _diffused(after, stationary)
-    spaces = [(x, distance), (x @ affine, views[2]), (diffuse, torch.cdist(diffuse, diffuse))]
+    ends = _ends(after, stationary)
+    diffuse = _squared(ends, ends)
     quick = [
-        quick_kmeans(points, apart, counts)
-        for (points, apart), counts in zip(spaces, _FAMILIES.values(), strict=True)
+        quick_kmeans(x, distance, COUNTS),
+        quick_kmeans(x @ affine, views[2], AFFINE_COUNTS),
+        quick_groups(diffuse, DIFFUSE_COUNTS),
     ]
     silhouettes = torch.cat([found.silhouettes for found in quick], dim=-1)
     facts = torch.cat(
@@ -208,6 +215,8 @@ def describe(x: Tensor) -> tuple[Context, Features]:
         paths,
         stationary,
         torch.stack(before),
+        ends,
+        diffuse,
         tuple(found.centers for found in quick),
         torch.cat([found.labels for found in quick], dim=-1),
         silhouettes.mean(dim=1),
@@ -241,10 +250,12 @@ def cross_features(context: Context, x: Tensor) -> Features:
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
     after = [step @ walk for walk in context.walks]
-    spaces = (x, x @ context.affine, _diffused(after, context.stationary))
+    plain, affine, groups = context.centers
+    diffuse = _squared(_ends(after, context.stationary), context.ends)
     quick = [
-        nearest_centers(points, centers, counts)
-        for points, centers, counts in zip(spaces, context.centers, _FAMILIES.values(), strict=True)
+        nearest_centers(x, plain, COUNTS),
+        nearest_centers(x @ context.affine, affine, AFFINE_COUNTS),
+        nearest_groups(diffuse, groups, context.diffuse, DIFFUSE_COUNTS),
     ]
     labels, silhouettes = (torch.cat(parts, dim=-1) for parts in zip(*quick, strict=True))
     rows = _row_features(context, silhouettes, after, order[..., 0])
@@ -274,20 +285,33 @@ def _weights(distance: Tensor, scale: Tensor, other: Tensor, joined: Tensor) -> 
     return closeness * joined + _BRIDGE
 
 
-def _diffused(walks: list[Tensor], stationary: Tensor) -> Tensor:
-    """Diffusion map (B, Q, N): distances there are those of where walks end.
+def _ends(walks: list[Tensor], stationary: Tensor) -> Tensor:
+    """Diffusion map (B, Q, N): a row is where its walks end.
 
-    Long walks tell parts of the graph, and a share of short ones what is within them.
+    Long walks tell parts of the graph, and shares of shorter ones what is within them. Where all
+    walks would end is taken off: it is the same for all, and would drown the differences.
     """
     short, middle, long = walks
-    mixed = long + middle + _SHORT * short
-    return mixed / stationary[:, None].sqrt()
+    root = stationary[:, None].sqrt()
+    return (long + middle + _SHORT * short) / root - (2 + _SHORT) * root
+
+
+def _squared(ends: Tensor, others: Tensor) -> Tensor:
+    """Squared distances (B, Q, N) in the diffusion map.
+
+    In double precision where there is any: within a part they are small beside those between.
+    """
+    exact = torch.float32 if ends.device.type == "mps" else torch.float64
+    x, y = ends.to(exact), others.to(exact)
+    norms = x.square().sum(dim=2)[:, :, None] + y.square().sum(dim=2)[:, None]
+    return torch.baddbmm(norms, x, y.mT, alpha=-2).clamp_min(0).to(ends.dtype)
 
 
 def _axes(x: Tensor) -> tuple[Tensor, Tensor]:
     """Log shares (B, N_SPECTRUM) of variance along leading axes, and moments (B, 2 N_AXES) there.
 
-    The moments are excess kurtosis and skewness.
+    The moments are excess kurtosis within [−2, 4] and the size of the skewness up to 3. They fade
+    where two axes have nearly the same variance, since then neither is any direction.
     """
     values, vectors = principal_axes(x)
     shares = values[:, :N_SPECTRUM] / values.sum(dim=-1, keepdim=True).clamp_min(1e-12)
@@ -296,8 +320,12 @@ def _axes(x: Tensor) -> tuple[Tensor, Tensor]:
     real = values[:, :N_AXES] > _FLAT * values[:, :1].clamp_min(1e-12)
     scale = (x.shape[1] / values[:, :N_AXES].clamp_min(1e-12)).sqrt()
     y = y * torch.where(real, scale, 0.0)[:, None]
-    kurtosis = (y.pow(4).mean(dim=1) - 3).clamp(-2, 4) * real
-    skewness = y.pow(3).mean(dim=1).abs().clamp_max(3)
+    next_values = F.pad(values, (0, N_AXES + 1))[:, 1 : y.shape[2] + 1]
+    gap = 1 - next_values / values[:, : y.shape[2]].clamp_min(1e-12)
+    apart = torch.minimum(gap, F.pad(gap, (1, 0), value=1.0)[:, :-1]).clamp_min(0)
+    clear = real * apart / (apart + _GAP)
+    kurtosis = (y.pow(4).mean(dim=1) - 3).clamp(-2, 4) * clear
+    skewness = y.pow(3).mean(dim=1).abs().clamp_max(3) * clear
     short = N_AXES - y.shape[2]
     return shares, torch.cat([F.pad(kurtosis, (0, short)), F.pad(skewness, (0, short))], dim=-1)
 
@@ -306,7 +334,10 @@ def _pieces(paths: Tensor, core: Tensor) -> Tensor:
     """Logarithm of the number of pieces and the share of rows in them, (B, 2 STEPS)."""
     n = core.shape[1]
     steps = torch.tensor(STEPS, dtype=core.dtype, device=core.device)
-    longest = core.median(dim=1).values[:, None] * steps
+    # Copies have no distance: the usual step is one between different rows.
+    floor = core.amin(dim=1, keepdim=True) * 1.01
+    usual = torch.where(core > floor, core, torch.nan).nanmedian(dim=1).values
+    longest = torch.where(usual.isnan(), core[:, 0], usual)[:, None] * steps
     number, share = pieces(paths, longest, max(_CORE, round(_PIECE * n)))
     return torch.cat([number.clamp_min(0.5).log(), 2 * share - 1], dim=-1)
 

@@ -18,7 +18,7 @@ Trained on labelled synthetic data sets by the log score of pairs and of the num
     w half uniform, half ∝ 1 / √(|C(i)| |C(j)|)
 
 so that small clusters count. Noise rows have no pairs. The rows of a draw are in random order, so
-that the pairs of all rows with the first 48 stand for all: a third of the work.
+that the pairs of the first 48 with all rows stand for all.
 """
 
 from typing import NamedTuple
@@ -45,7 +45,7 @@ NEIGHBOURS = (1, 5, 10, 30)
 """Ranks of the neighbours whose distance a token tells."""
 FORM_WIDTH = 16
 N_TOKEN = 2 * len(PAIR_FEATURES) + len(NEIGHBOURS) + len(ROW_FEATURES) + N_FACTS
-TRAINED_COLUMNS = 48
+TRAINED_ROWS = 48
 N_SHARES = 4
 ROWS_AT_ONCE = 32
 
@@ -165,11 +165,11 @@ class PairNetwork(nn.Module):
         self,
         relations: Relations,
         memory: list[Tensor] | None = None,
-        n_columns: int | None = None,
+        n_judged: int | None = None,
     ) -> Reading:
         """Read rows among themselves, or, with the ``memory`` of a context, each against that.
 
-        ``n_columns`` asks for the logits of the first rows of the context only.
+        ``n_judged`` asks for the logits of the first rows only; the count is judged by these.
         """
         seen = self._look(relations)  # (B, Q, N, hidden)
         biases = self.bias(seen).movedim(-1, 1).chunk(len(self.blocks), dim=1)
@@ -179,11 +179,11 @@ class PairNetwork(nn.Module):
             x = block(x, bias, x if memory is None else memory[depth])
             states.append(x)
         own = self.norm(x)
-        other = (own if memory is None else self.norm(memory[-1]))[:, :n_columns]
+        other = own if memory is None else self.norm(memory[-1])
         # Without gradients a few rows at a time: what is made of them stays in the cache.
         rows = x.shape[1] if torch.is_grad_enabled() else ROWS_AT_ONCE
-        parts = zip(seen[:, :, :n_columns].split(rows, dim=1), own.split(rows, dim=1), strict=True)
-        logits = torch.cat([self._logits(*part, other) for part in parts], dim=1)
+        parts = zip(*(part[:, :n_judged].split(rows, dim=1) for part in (seen, own)), strict=True)
+        logits = torch.cat([self._logits(saw, said, other) for saw, said in parts], dim=1)
         counts = self.count(torch.cat([own.mean(dim=1), shares_of(logits)], dim=-1))
         return Reading(logits, counts, states)
 
@@ -214,8 +214,8 @@ class PairNetwork(nn.Module):
         if relations.labels is None:
             raise ValueError("training needs labels")
         labels = relations.labels
-        reading = self.read(relations, n_columns=TRAINED_COLUMNS)
-        same, weights = pair_targets(labels, TRAINED_COLUMNS)
+        reading = self.read(relations, n_judged=TRAINED_ROWS)
+        same, weights = pair_targets(labels, TRAINED_ROWS)
         scores = F.binary_cross_entropy_with_logits(reading.logits, same, reduction="none")
         counts = F.cross_entropy(reading.counts, labels.max(dim=1).values.clamp(0, MAX_COUNT - 1))
         return (scores * weights).sum(dim=(1, 2)).mean() + self.count_weight * counts
@@ -235,16 +235,16 @@ def shares_of(logits: Tensor) -> Tensor:
     )
 
 
-def pair_targets(labels: Tensor, n_columns: int | None = None) -> tuple[Tensor, Tensor]:
-    """Whether rows share a cluster with the first rows, and the weights of these pairs."""
-    others = labels[:, :n_columns]
-    same = (labels[:, :, None] == others[:, None, :]).float()
+def pair_targets(labels: Tensor, n_judged: int | None = None) -> tuple[Tensor, Tensor]:
+    """Whether the first rows share a cluster with all rows, and the weights of these pairs."""
+    first = labels[:, :n_judged]
+    same = (first[:, :, None] == labels[:, None, :]).float()
     known = (labels >= 0).float()
-    pairs = known[:, :, None] * known[:, None, :n_columns]
-    pairs = pairs * (1 - torch.eye(labels.shape[1], device=labels.device)[:, :n_columns])
+    pairs = known[:, :n_judged, None] * known[:, None, :]
+    pairs = pairs * (1 - torch.eye(labels.shape[1], device=labels.device)[:n_judged])
     sizes = (labels[:, :, None] == labels[:, None, :]).float().sum(dim=-1)
     rarity = sizes.rsqrt()
-    rare = rarity[:, :, None] * rarity[:, None, :n_columns] * pairs
+    rare = rarity[:, :n_judged, None] * rarity[:, None, :] * pairs
     return same, (sum_to_one(pairs) + sum_to_one(rare)) / 2
 
 

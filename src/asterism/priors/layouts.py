@@ -5,7 +5,7 @@
 ``separation`` is what decides how hard a data set is, and it is drawn before anything else: the
 distance between neighbouring clusters in units of their standard deviation along the line that
 joins them (two equal Gaussians at separation δ overlap with a Bayes error of Φ(−δ/2)), whatever the
-number of dimensions and of clusters. For clusters wound around each other it is the gap in units of
+number of dimensions. For clusters wound around each other it is the gap in units of
 their thickness.
 """
 
@@ -28,8 +28,6 @@ __all__ = ["coded", "families", "overlapping", "scattered", "wound"]
 
 Layout = tuple[np.ndarray, np.ndarray]
 
-_TOUCHING = 3.6  # separation at which evenly filled clusters just touch
-
 
 def scattered(
     sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator
@@ -37,7 +35,7 @@ def scattered(
     """Clusters of random shapes, each at about ``separation`` from its nearest neighbour."""
     shared = _shared_shape(len(sizes), dim, chance)
     if shared in (ball, box):  # where they overlap nothing is seen: one even spread
-        separation = max(separation, _TOUCHING)
+        separation = max(separation, 2 * np.sqrt(min(dim, 3) + 2 if shared is ball else 3))
     parts = _clusters(sizes, dim, shared, chance)
     moments = np.stack([np.atleast_2d(np.cov(part.T)) for part in parts])
     evenness = chance.uniform(0.0, 0.8)
@@ -93,7 +91,7 @@ def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Gene
 def overlapping(
     sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator
 ) -> Layout:
-    """Round clouds so close that they look like one, next to clouds that are one.
+    """Clouds of one shape so close that they look like one, next to clouds that are one.
 
     Gaussian or with heavy tails. What tells them apart is how a heap is flattened along an axis,
     not a gap.
