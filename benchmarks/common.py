@@ -103,7 +103,7 @@ def as_json(content: Row, details: Sequence[Row] | None = None) -> str:
 
 
 def resident(name: str = "VmRSS") -> float:
-    """Memory of this process in MB: now, or with ``VmHWM`` at its peak since it was forgotten."""
+    """Memory of this process in MiB: now, or with ``VmHWM`` at its peak since it was forgotten."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 

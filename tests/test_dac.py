@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from asterism import DAC
 from asterism.exceptions import DataError
 from asterism.functional.sets import SetBatch
+from asterism.plotting import plot_filtering
 from asterism.training import TrainingPlan
 
 TINY = {"width": 16, "heads": 2, "n_inducing": 4, "depth": 2}
@@ -194,6 +195,43 @@ def test_a_context_stands_for_all_rows(trained, reassign):
     assert len(np.unique(small.path_indices_)) == 24  # fewer than the context: all
     with pytest.raises(DataError, match="n_clusters=70 is more than the 60 rows"):
         trained(context_size=60, n_clusters=70).fit(X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_network_reads_a_context(kind):
+    X, _ = blobs((40, 30, 20))
+    model = untrained(kind, context_size=25).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    again = untrained(kind, context_size=25).fit(X)
+    np.testing.assert_array_equal(again.path_indices_, model.path_indices_)
+    other = untrained(kind, context_size=25).set_params(random_state=5).fit(X)
+    assert not np.array_equal(np.unique(other.path_indices_), np.unique(model.path_indices_))
+
+
+def test_sizes_are_judged_by_all_rows_and_refined_on_them(trained):
+    X, y = blobs((500, 300, 60))
+    model = trained(context_size=100, min_cluster_size=20, refine="em").fit(X)
+    assert model.n_clusters_ == 3  # the sample has some seven rows of the least
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    np.testing.assert_allclose(np.sort(model.weights_), np.sort(np.bincount(y) / len(y)), atol=0.01)
+
+
+def test_batches_make_no_difference_to_what_is_drawn(trained):
+    sets = [blobs((90, 60, 30), seed)[0] for seed in range(3)]
+
+    def read(max_points):
+        model = trained(context_size=40, random_state=np.random.RandomState(0))
+        return [fitted.path_indices_ for fitted in model.fit_many(sets, max_points=max_points)]
+
+    for one, other in zip(read(50_000), read(180), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_rows_outside_the_context_are_told_apart_in_the_picture(trained):
+    X, _ = blobs()
+    model = trained(context_size=50).fit(X)
+    title = plot_filtering(X, model.filtering_path_)[-1].get_title(loc="right")
+    assert title.endswith(f"{len(X) - 50} not read")
 
 
 def test_a_context_as_large_as_the_data_changes_nothing(trained):

@@ -61,7 +61,7 @@ class Coins(PosteriorMixin, AmortizedClusterer):
             self.module_, self.architecture_ = Nothing(), {"dim": 2}
             self.spread_, self.network_ = 1.0, str(self.weights)
 
-    def _infer(self, batch):
+    def _infer(self, batch, seed):
         answers = []
         for x, keep in zip(batch.x.numpy(), batch.keep.numpy(), strict=True):
             rows = x[keep].astype(np.float64)
@@ -165,12 +165,12 @@ def test_what_infer_has_drawn_is_kept_and_may_give_the_labels():
     class Best(Coins):
         """Takes its labels from the likeliest draw."""
 
-        def _infer(self, batch):
+        def _infer(self, batch, seed):
             fixed = {
                 "partitions_": np.array([[1, 0, 0], [2, 0, 2]]),
                 "log_probabilities_": [-2, -1],
             }
-            return [answer | fixed for answer in super()._infer(batch)]
+            return [answer | fixed for answer in super()._infer(batch, seed)]
 
         def _fitted_labels(self, X):
             return self.partitions_[self.log_probabilities_.argmax()].astype(np.int64)

@@ -19,7 +19,7 @@ from asterism.functional.mixtures import (
     pool_components,
     reduce_mixture,
 )
-from asterism.functional.sets import SetBatch, pad_sets
+from asterism.functional.sets import SetBatch, pad_sets, thin_sets
 from asterism.nn.attention import ISAB, MAB, PMA, SAB
 from asterism.nn.set_transformer import SetTransformer
 from asterism.priors import DatasetPrior, GaussianMixturePrior
@@ -313,3 +313,18 @@ def test_alignment_projects_on_the_leading_axes():
     distances = np.linalg.norm(X[:, None] - X[None], axis=-1)
     kept = np.linalg.norm(aligned[:, None] - aligned[None], axis=-1)
     assert np.corrcoef(distances.ravel(), kept.ravel())[0, 1] > 0.999
+
+
+def test_thinned_sets_are_samples_in_order():
+    sets = [torch.arange(n, dtype=torch.float32)[:, None] for n in (9, 4, 20)]
+    batch = pad_sets(sets)
+    generators = [torch.Generator().manual_seed(0) for _ in sets]
+    thin, places = thin_sets(batch, 6, generators)
+    assert thin.sizes.tolist() == [6, 4, 6]
+    for x, keep, place, rows in zip(thin.x, thin.keep, places, sets, strict=True):
+        torch.testing.assert_close(x[keep], rows[place])
+        assert place.tolist() == sorted(set(place.tolist()))
+    for most in (None, 20):
+        whole, everywhere = thin_sets(batch, most, generators)
+        assert whole is batch
+        assert [len(place) for place in everywhere] == [9, 4, 20]

@@ -8,7 +8,7 @@ writes
     ``_architecture(prior)``        keyword arguments of the network for a prior
     ``_default_prior()``            the prior ``pretrain`` draws from when none is given
     ``_check_set(X)``               refuses rows that cannot be clustered as asked
-    ``_infer(batch)``               fitted attributes of each data set of a padded batch
+    ``_infer(batch, seed)``         fitted attributes of each data set of a padded batch
     ``_log_responsibilities(X)``    as for every method, from those attributes
     ``_sample_partitions(n, seed)`` only where the model has a posterior over partitions
 """
@@ -89,7 +89,7 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
     def _check_set(self, X: np.ndarray) -> None:
         """Refuse rows the network cannot cluster as asked; by default it can cluster all."""
 
-    def _infer(self, batch: SetBatch) -> list[Inference]:
+    def _infer(self, batch: SetBatch, seed: int) -> list[Inference]:
         raise TypeError(f"{type(self).__name__} must define _infer")
 
     # --- training -----------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         self._load_weights()
         self._prepare(X)
-        (answer,) = self._read([self._aligned(X)])
+        (answer,) = self._read([self._aligned(X)], seed)
         self._accept(answer)
 
     def _prepare(self, X: np.ndarray) -> None:
@@ -255,14 +255,15 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
             except (ValueError, TypeError) as error:
                 raise DataError(f"data set {number} of fit_many: {error}") from error
             fitted.append(twin)
+        seed = draw_seed(self.random_state)  # one for all: batches make no difference
         for chunk in size_sorted_chunks([len(x) for x in rows], max_points):
-            self._fit_together([fitted[i] for i in chunk], [rows[i] for i in chunk])
+            self._fit_together([fitted[i] for i in chunk], [rows[i] for i in chunk], seed)
         return fitted
 
-    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray]) -> None:
+    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray], seed: int) -> None:
         """Fit estimators to as many data sets, which the network reads at once."""
         aligned = [twin._aligned(x) for twin, x in zip(fitted, rows, strict=True)]
-        for twin, x, answer in zip(fitted, rows, self._read(aligned), strict=True):
+        for twin, x, answer in zip(fitted, rows, self._read(aligned, seed), strict=True):
             twin._accept(answer)
             twin._settle(x)
 
@@ -330,13 +331,13 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
         self.__dict__.pop("history_", None)  # the curve of weights that are gone
 
     @torch.inference_mode()
-    def _read(self, aligned: list[np.ndarray]) -> list[Inference]:
+    def _read(self, aligned: list[np.ndarray], seed: int) -> list[Inference]:
         """Let the network read several data sets at once."""
         self._on_device()
         for x in aligned:
             self._check_near(x)
         sets = [torch.as_tensor(x, dtype=torch.float32) for x in aligned]
-        return self._infer(pad_sets(sets).to(resolve_device(self.device)))
+        return self._infer(pad_sets(sets).to(resolve_device(self.device)), seed)
 
     def _accept(self, answer: Inference) -> None:
         for name, value in answer.items():

@@ -36,8 +36,10 @@ class NetworkMixin:
     def _on_device(self) -> nn.Module:
         """The network, ready for use on the device of choice; a pickle may come from another."""
         device = resolve_device(self.device)
-        here = next(self.module_.parameters(), None)
+        here = next((parameter.device for parameter in self.module_.parameters()), None)
         # Moving visits every parameter, which shows when thousands of data sets are read.
-        if here is None or here.device != device:
+        if here is None or here.type != device.type or device.index not in (None, here.index):
             self.module_.to(device)
-        return self.module_.eval() if self.module_.training else self.module_
+        if any(part.training for part in self.module_.modules()):
+            self.module_.eval()
+        return self.module_

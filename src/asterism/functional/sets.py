@@ -83,7 +83,7 @@ def pad_sets(sets: Sequence[Tensor]) -> SetBatch:
 
 
 def thin_sets(
-    batch: SetBatch, most: int | None, chances: Sequence[torch.Generator]
+    batch: SetBatch, most: int | None, generators: Sequence[torch.Generator]
 ) -> tuple[SetBatch, list[Tensor]]:
     """Leave at most ``most`` points of each data set, drawn by its own generator; labels are lost.
 
@@ -100,7 +100,7 @@ def thin_sets(
         torch.arange(size)
         if size <= most
         else torch.randperm(size, generator=chance)[:most].sort().values
-        for size, chance in zip(sizes, chances, strict=True)
+        for size, chance in zip(sizes, generators, strict=True)
     ]
     rows = zip(batch.x, batch.keep, places, strict=True)
     return pad_sets([x[keep][place.to(x.device)] for x, keep, place in rows]), places

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from asterism._validation import StrOptions, at_least, draw_seed, resolve_device
+from asterism._validation import StrOptions, at_least, resolve_device
 from asterism.base import AmortizedClusterer
 from asterism.base.posterior import PosteriorMixin
 from asterism.functional.contexts import Context
@@ -182,8 +182,7 @@ class CCP(PosteriorMixin, AmortizedClusterer):
 
     # --- fit ----------------------------------------------------------------------------------
 
-    def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
-        seed = draw_seed(self.random_state)
+    def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, Any]]:
         # Every data set has a generator of its own: its answer does not depend on the others.
         return [
             self._search(x[keep], torch.Generator().manual_seed(seed))

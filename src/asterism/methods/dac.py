@@ -22,7 +22,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
-from asterism._validation import StrOptions, at_least, check_rows, draw_seed
+from asterism._validation import StrOptions, at_least, check_rows
 from asterism.base import AmortizedClusterer
 from asterism.exceptions import DataError
 from asterism.functional.filtering import (
@@ -60,7 +60,8 @@ class DAC(PassesMixin, AmortizedClusterer):
         Most passes. Rows left over afterwards go to the likeliest cluster; ``n_leftover_`` counts
         them.
     min_cluster_size : int, default=1
-        Clusters of fewer rows are dissolved, and their rows read anew against the others.
+        Clusters of fewer rows are dissolved, and their rows read anew against the others. With
+        ``context_size`` the size is estimated from the sample.
     context_size : int or None, default=None
         Most rows that the network filters; of larger data a random sample, and the other rows are
         assigned as ``predict`` would. With ``reassign=True`` that costs little, see the notes.
@@ -91,7 +92,7 @@ class DAC(PassesMixin, AmortizedClusterer):
     n_clusters_ : int
         Number of clusters.
     weights_ : ndarray of shape (n_clusters,)
-        Share of the rows taken by each cluster.
+        Share of the rows, or of the sample, taken by each cluster.
     means_, scales_ : ndarray of shape (n_clusters, n_network_dimensions)
         Centres and standard deviations, in the network's coordinates
         ``(X - origin_) @ projection_``; only of weights with Gaussian densities.
@@ -209,8 +210,8 @@ class DAC(PassesMixin, AmortizedClusterer):
                     "together: raise context_size"
                 )
 
-    def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
-        network, seed = self._network, draw_seed(self.random_state)
+    def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, Any]]:
+        network = self._network
         # Every data set has a generator of its own: its answer does not depend on the others.
         chances = [torch.Generator().manual_seed(seed) for _ in range(len(batch))]
 
@@ -226,20 +227,23 @@ class DAC(PassesMixin, AmortizedClusterer):
         context, places = thin_sets(batch, self.context_size, chances)
         features = self._features(context.x)
         paths = filter_sets(claim, features, context.keep, max_iter=self.max_iter)
-        sizes = batch.keep.sum(dim=1).tolist()
-        return [
-            self._describe(path, features[b, keep].cpu(), context.x[b, keep].cpu().double())
-            | self._record(path, places[b], sizes[b])
-            for b, (path, keep) in enumerate(zip(paths, context.keep, strict=True))
-        ]
+        answers = []
+        for b, (path, read) in enumerate(zip(paths, context.keep, strict=True)):
+            x = batch.x[b, batch.keep[b]].cpu().double()
+            clusters = self._describe(path, features[b, read].cpu(), x, places[b])
+            answers.append(clusters | self._record(path, places[b], len(x)))
+        return answers
 
-    def _describe(self, path: FilteringPath, features: Tensor, x: Tensor) -> dict[str, Any]:
-        """The clusters, from what happened to the rows of the context."""
+    def _describe(
+        self, path: FilteringPath, features: Tensor, x: Tensor, places: Tensor
+    ) -> dict[str, Any]:
+        """The clusters, from what happened to the rows x[places] of the context."""
         passes = path.passes
         sizes = torch.bincount(path.labels[path.labels >= 0], minlength=len(passes))
-        kept = torch.nonzero(sizes >= min(self.min_cluster_size, int(sizes.max()))).flatten()
+        least = self.min_cluster_size * len(places) / len(x)
+        kept = torch.nonzero(sizes >= min(least, int(sizes.max()))).flatten()
         contexts = torch.stack([step.kept["context"] for step in passes])
-        observed = group_moments(x, path.labels, kept)
+        observed = group_moments(x[places], path.labels, kept)
         wanted = len(kept) if self.n_clusters == "auto" else int(self.n_clusters)
         clusters = merge_components(observed, wanted)
         answer = {

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from asterism._validation import StrOptions, at_least, draw_seed, resolve_device
+from asterism._validation import StrOptions, at_least, resolve_device
 from asterism.base import AmortizedClusterer
 from asterism.base.posterior import PosteriorMixin
 from asterism.functional.assignments import by_decreasing_size
@@ -175,8 +175,7 @@ class NCP(PosteriorMixin, AmortizedClusterer):
 
     # --- fit ----------------------------------------------------------------------------------
 
-    def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
-        seed = draw_seed(self.random_state)
+    def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, Any]]:
         # Every data set has a generator of its own: its answer does not depend on the others.
         tasks = [
             _Task.of(x[keep], self.max_points, self.n_orders, seed)

@@ -140,7 +140,7 @@ class RecurrentMixture(MixtureMixin, AmortizedClusterer):
         if self.n_clusters != "auto":
             check_rows(len(X), int(self.n_clusters))
 
-    def _infer(self, batch: SetBatch) -> list[dict[str, Any]]:
+    def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, Any]]:
         network = cast("RecurrentSetTransformer", self.module_)
         if self.n_clusters == "auto":
             found, counts, stops = network.unroll(batch.x, batch.keep, max_slots=self.max_slots)

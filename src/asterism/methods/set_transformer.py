@@ -145,7 +145,7 @@ class SetTransformerMixture(MixtureMixin, AmortizedClusterer):
             )
         check_rows(len(X), wanted)
 
-    def _infer(self, batch: SetBatch) -> list[dict[str, np.ndarray]]:
+    def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, np.ndarray]]:
         capacity = int(self.architecture_["n_components"])
         wanted = capacity if self.n_clusters == "auto" else int(self.n_clusters)
         mixture = Mixture(*(part.cpu().double() for part in self.module_(batch.x, batch.keep)))

@@ -124,9 +124,11 @@ def plot_filtering(
         set_titles(ax, f"step {number + 1}{' (forced)' if step.forced else ''}", rows)
     rng = np.random.default_rng(random_state)
     draw_points(axes[-1], points, labels[shown], None, rng, scale=PANEL_SCALE)
-    n_clusters, n_rest = len(np.unique(labels[labels >= 0])), int((labels < 0).sum())
+    n_clusters, read = len(np.unique(labels[labels >= 0])), path[0].indices
+    n_rest, n_unread = int((labels[read] < 0).sum()), len(X) - len(read)
     found = f"{n_clusters:,} cluster{'' if n_clusters == 1 else 's'}"
     found += f", {n_rest:,} left" if n_rest else ""
+    found += f", {n_unread:,} not read" if n_unread else ""
     more = len(path) - len(drawn)
     set_titles(axes[-1], f"… {more:,} more" if more else "all steps", found)
     return axes

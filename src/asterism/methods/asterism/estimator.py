@@ -24,7 +24,6 @@ from asterism._validation import (
     StrOptions,
     at_least,
     check_rows,
-    draw_seed,
     validated_fit,
 )
 from asterism.base import AmortizedClusterer
@@ -250,11 +249,11 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         low, high = np.broadcast_to(self.n_clusters, 2)
         return int(low), int(high)
 
-    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray]) -> None:
+    def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray], seed: int) -> None:
         contexts = []
         for twin, X in zip(fitted, rows, strict=True):
             twin._known = Knowledge.of(len(X))
-            contexts.append(twin._choose(X, draw_seed(twin.random_state)))
+            contexts.append(twin._choose(X, seed))
         flat = ContextReader.read_many(self._network, [c for each in contexts for c in each])
         for twin, X, own in zip(fitted, rows, contexts, strict=True):
             twin._decide([flat.pop(0) for _ in own])
