@@ -99,9 +99,9 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row, 0 the largest.
     n_clusters_ : int
-    k_posterior_ : ndarray of shape (31,)
+    k_posterior_ : ndarray of shape (41,)
         Probability of each number of clusters, given what was asked; the index is K, and the last
-        stands for all from 30 on.
+        stands for all from 40 on.
     probability_ : ndarray of shape (n_samples,)
         Probability of each row's cluster, the largest of ``predict_proba``.
     confidence_ : ndarray of shape (n_samples,)
