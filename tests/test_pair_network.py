@@ -224,6 +224,16 @@ def test_rows_in_another_order_have_the_same_features_in_single_precision(make):
     torch.testing.assert_close(crossed.rows, features.rows[:, :5], atol=0.1, rtol=0.0)
 
 
+def test_rows_at_equal_distance_are_neighbours_together():
+    c = chance(6)
+    x = c.integers(3, size=(100, 3)).astype(float)
+    order = c.permutation(100)
+    first, second = (describe(torch.from_numpy(rows[None]).float())[1] for rows in (x, x[order]))
+    plain = [PAIR_FEATURES.index(name) for name in ("shared", "walk_8", "walk_512", "path")]
+    again = first.pairs[:, order][:, :, order]
+    torch.testing.assert_close(second.pairs[..., plain], again[..., plain], atol=0.02, rtol=0.0)
+
+
 def test_pieces_are_counted_among_different_rows():
     x = np.r_[chance().standard_normal((150, 2)), 9 + chance(1).standard_normal((150, 2))]
     context, _ = describe(torch.from_numpy(np.round(x / 0.5)[None] * 0.5).float())
@@ -271,7 +281,12 @@ def test_the_local_metric_makes_clusters_of_one_shape_round():
     x = torch.randn(1, 200, 2, generator=generator) * stretch
     x[0, 100:, 1] += 6
     order = torch.cdist(x, x).topk(11, largest=False).indices[..., 1:]
-    image = x @ local_metric(x, order)
+    near = torch.zeros(1, 200, 200).scatter_(2, order, 1.0)
+    image = x @ local_metric(x, near)
+    steps = x[0, order[0]] - x[0, :, None]
+    scatter = torch.einsum("nki,nkj->ij", steps, steps) / 2000
+    whitened = torch.linalg.inv(image[0].mT @ x[0] @ torch.linalg.inv(x[0].mT @ x[0]))
+    torch.testing.assert_close(whitened.mT @ whitened, scatter, rtol=0.06, atol=0.1)
     spread = image[0, :100].std(dim=0)
     assert spread.max() / spread.min() < 0.5 * stretch.max() / stretch.min()
 

@@ -103,17 +103,21 @@ def walk_powers(step: Tensor, lengths: Sequence[int]) -> tuple[list[Tensor], lis
     return before, after  # type: ignore[return-value]
 
 
-def local_metric(x: Tensor, neighbours: Tensor) -> Tensor:
-    """Map (B, D, D) under which differences to the nearest rows (B, N, k) are alike in all axes.
+def local_metric(x: Tensor, near: Tensor) -> Tensor:
+    """Map (B, D, D) under which differences of neighbours are alike in all axes.
+
+    ``near`` (B, N, N) is 1 where the column is a neighbour of the row.
 
     Neighbours mostly share a cluster, so their differences show the shape of clusters without
     knowing them (Art, Gnanadesikan & Kettenring, "Data-based metrics for cluster analysis",
     Utilitas Mathematica 1982). Distances of x @ map are Mahalanobis distances under their scatter.
     """
     batch, _, dim = x.shape
-    rows = torch.arange(batch, device=x.device)[:, None, None]
-    steps = (x[rows, neighbours] - x[:, :, None]).flatten(1, 2)
-    scatter = steps.mT @ steps / max(1, steps.shape[1])
+    joined = near + near.mT
+    # Σ near_ij (x_i − x_j)(x_i − x_j)ᵀ by the graph's Laplacian.
+    scatter = x.mT @ (joined.sum(dim=2, keepdim=True) * x - joined @ x)
+    scatter = scatter / near.sum(dim=(1, 2)).clamp_min(1)[:, None, None]
+    scatter = (scatter + scatter.mT) / 2
     varying = (scatter.diagonal(dim1=1, dim2=2) > 0).sum(dim=1).clamp_min(1)
     level = (scatter.diagonal(dim1=1, dim2=2).sum(dim=1) / varying).clamp_min(1e-12)
     ridge = _RIDGE * level[:, None, None] * torch.eye(dim, dtype=x.dtype, device=x.device)

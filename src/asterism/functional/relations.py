@@ -7,7 +7,7 @@ tenth neighbour and c_i to the fifth, pairs of rows have
     local        log d_ij / √(s_i s_j)
     path         log m_ij / median c, m the minimax path under mutual reachability: the largest step
                  max(d, c, c) one cannot avoid on the way from i to j. Shows rings and chains
-    shared       share of the ten neighbours that i and j have in common
+    shared       share of the ten neighbours, or more at equal distance, that both have
     walk_t       ½ log (Pᵗ)_ij / π_j, a t-step random walk on the locally scaled neighbour graph,
                  t = 8, 64, 512: connection at several scales, without eigenvectors
     leading      as distance, but of Σ x, Σ the covariance: what the leading axes say
@@ -34,8 +34,9 @@ chance of a walk to return, and the data set, in ``Context.facts``,
 
 all brought to about unit spread by constants, since differences between them are what tells.
 
-The first row of neighbours is the row itself. Nothing is drawn at random, and nothing depends on
-the order of the rows unless distances are equal, so the features are permuted with them.
+Rows at equal distance are neighbours together. Nothing is drawn at random and nothing depends on
+the order of the rows, so the features are permuted with them; where rows are equal, the quick
+partitions may part them differently.
 
 A :class:`Context` keeps what describes the rows of a data set. :func:`cross_features` then relates
 any new row to them by itself: for a row of the context the answer is that of
@@ -122,6 +123,7 @@ _PIECE = 0.02  # share of the rows a piece has at least
 
 _NEAR, _CORE = 10, 5
 _TINY = 1e-6
+_EQUAL = 1e-5  # distances that differ by no more, relatively, are equal
 _COARSE = 1e-3  # below it the images' distances, computed by matrix products, are rounding error
 _BRIDGE = 1e-8  # weight between any two rows, so that pieces have a distance too
 _LIMIT = 6.0
@@ -146,7 +148,7 @@ class Context(NamedTuple):
     typical: Tensor  # (B, 3) median distance: of rows, of their leading and of their affine image
     scale: Tensor  # (B, N) distance to the tenth neighbour
     core: Tensor  # (B, N) distance to the fifth
-    near: Tensor  # (B, N, N) 1 where the column is among the row's ten neighbours
+    near: Tensor  # (B, N, N) 1 where the column is among the row's neighbours
     paths: Tensor  # (B, N, N) minimax paths
     stationary: Tensor  # (B, N) where a long walk ends
     walks: Tensor  # (T, B, N, N) probabilities after t − 1 steps
@@ -166,14 +168,14 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     size = torch.where(size > 0, size, 1.0)
     x = (x - center) / size
     distance = _distances(x, x)
-    ranked, order = distance.topk(min(_NEAR + 1, n), largest=False)
+    ranked = distance.topk(min(_NEAR + 1, n), largest=False).values
     leading = x.mT @ x / n
-    affine = local_metric(x, order[..., 1:])
+    near = _near(distance, ranked, torch.arange(n, device=x.device).expand(len(x), -1))
+    affine = local_metric(x, near)
     views = [distance, *(torch.cdist(x @ view, x @ view) for view in (leading, affine))]
     typical = torch.stack([v.flatten(1).median(dim=1).values for v in views], dim=1)
     typical = typical.clamp_min(_TINY)
     scale, core = _scales(ranked, typical)
-    near = torch.zeros_like(distance).scatter_(2, order[..., 1:], 1.0)
     paths = minimax_paths(_reach(distance, core, core))
     weight = _weights(distance, scale, scale, torch.maximum(near, near.mT))
     degree = weight.sum(dim=-1)
@@ -238,14 +240,15 @@ def cross_features(context: Context, x: Tensor) -> Features:
     n = context.x.shape[1]
     ranked, order = distance.topk(min(_NEAR + 1, n), largest=False)
     scale, core = _scales(ranked, context.typical)
-    near = torch.zeros_like(distance).scatter_(2, order[..., 1:], 1.0)
+    near = _near(distance, ranked, order[..., 0])
     reach = _reach(distance, core, context.core)
     reached, entry = reach.min(dim=2)
     paths = torch.gather(context.paths, 1, entry[..., None].expand(-1, -1, n))
     paths = torch.maximum(paths, reached[..., None])
     # A row of the context counts the new one among its neighbours if it is near enough; the nearest
     # is the new row's own place, to which no step leads.
-    joined = torch.maximum(near, (distance <= context.scale[:, None]).to(near.dtype))
+    known = distance <= context.scale[:, None] * (1 + _EQUAL)
+    joined = torch.maximum(near, known.to(near.dtype))
     joined = joined.scatter(2, order[..., :1], 0.0)
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
@@ -265,6 +268,21 @@ def cross_features(context: Context, x: Tensor) -> Features:
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _near(distance: Tensor, ranked: Tensor, place: Tensor) -> Tensor:
+    """1 where a row (B, Q, N) is as near as the tenth neighbour, but for one's own place (B, Q).
+
+    Of rows at equal distance all are neighbours: their order says nothing.
+    """
+    near = (distance <= ranked[..., -1:] * (1 + _EQUAL)).to(distance.dtype)
+    return near.scatter(2, place[..., None], 0.0)
+
+
+def _shared(near: Tensor, others: Tensor) -> Tensor:
+    """Neighbours (B, Q, N) in common, as a share of the neighbours of both."""
+    sizes = near.sum(dim=2)[:, :, None] * others.sum(dim=2)[:, None]
+    return near @ others.mT / sizes.clamp_min(1).sqrt()
 
 
 def _scales(ranked: Tensor, typical: Tensor) -> tuple[Tensor, Tensor]:
@@ -399,7 +417,7 @@ def _stack(
         (floored[0] / typical[0]).log(),
         (floored[0] / (scale[:, :, None] * context.scale[:, None, :]).sqrt()).log(),
         (paths.maximum(_TINY * typical[0]) / middle).log(),
-        near @ context.near.mT / max(1, min(_NEAR, near.shape[2] - 1)),
+        _shared(near, context.near),
         *((w.clamp_min(1e-12) / context.stationary[:, None]).log() / 2 for w in walks),
         *((v / t).log() for v, t in zip(floored[1:], typical[1:], strict=True)),
         *(
