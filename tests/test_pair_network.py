@@ -291,6 +291,15 @@ def test_the_local_metric_makes_clusters_of_one_shape_round():
     assert spread.max() / spread.min() < 0.5 * stretch.max() / stretch.min()
 
 
+def test_the_local_metric_bears_tight_clusters_far_apart():
+    c = chance(8)
+    x = np.repeat(c.standard_normal((4, 3)), 20, axis=0) * [1.0, 1.0, 0.0]
+    x[:, :2] += 1e-5 * c.standard_normal((80, 2))
+    context, features = describe(torch.from_numpy(x[None]).float())
+    assert torch.isfinite(context.affine).all()
+    assert torch.isfinite(features.pairs).all()
+
+
 def test_quick_kmeans_finds_blobs():
     centers = 20 * torch.eye(4)
     x = torch.cat([center + torch.randn(25, 4) for center in centers])[None]

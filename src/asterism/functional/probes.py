@@ -113,11 +113,14 @@ def local_metric(x: Tensor, near: Tensor) -> Tensor:
     Utilitas Mathematica 1982). Distances of x @ map are Mahalanobis distances under their scatter.
     """
     batch, _, dim = x.shape
-    joined = near + near.mT
-    # Σ near_ij (x_i − x_j)(x_i − x_j)ᵀ by the graph's Laplacian.
-    scatter = x.mT @ (joined.sum(dim=2, keepdim=True) * x - joined @ x)
-    scatter = scatter / near.sum(dim=(1, 2)).clamp_min(1)[:, None, None]
-    scatter = (scatter + scatter.mT) / 2
+    joined = _exact(near + near.mT)
+    y = _exact(x)
+    # Σ near_ij (x_i − x_j)(x_i − x_j)ᵀ by the graph's Laplacian. Steps may be tiny beside the rows,
+    # and a column that does not vary among neighbours has none.
+    scatter = y.mT @ (joined.sum(dim=2, keepdim=True) * y - joined @ y)
+    scatter = (scatter + scatter.mT).to(x) / 2 / near.sum(dim=(1, 2)).clamp_min(1)[:, None, None]
+    diagonal = scatter.diagonal(dim1=1, dim2=2)
+    scatter = scatter - torch.diag_embed(diagonal.clamp_max(0))
     varying = (scatter.diagonal(dim1=1, dim2=2) > 0).sum(dim=1).clamp_min(1)
     level = (scatter.diagonal(dim1=1, dim2=2).sum(dim=1) / varying).clamp_min(1e-12)
     ridge = _RIDGE * level[:, None, None] * torch.eye(dim, dtype=x.dtype, device=x.device)
@@ -247,3 +250,8 @@ def _nearest(apart: Tensor, floor: Tensor, counts: Sequence[int]) -> tuple[Tenso
         clear = two[..., 1] > floor[:, None]
         silhouettes.append(torch.where(clear, 1 - two[..., 0] / two[..., 1].clamp_min(1e-12), 1.0))
     return torch.stack(labels, dim=-1), torch.stack(silhouettes, dim=-1)
+
+
+def _exact(x: Tensor) -> Tensor:
+    """In double precision, on the CPU where the device has none."""
+    return (x.cpu() if x.device.type == "mps" else x).double()
