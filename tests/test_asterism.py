@@ -48,7 +48,7 @@ def test_what_fit_leaves(fitted):
     n = len(X)
     assert adjusted_rand_score(y, model.labels_) > 0.95
     assert model.n_clusters_ == model.labels_.max() + 1
-    assert model.k_posterior_.shape == (31,)
+    assert model.k_posterior_.shape == (41,)
     assert model.k_posterior_.sum() == pytest.approx(1)
     assert model.k_posterior_[0] == 0
     assert model.similarity_.shape == (n, n)

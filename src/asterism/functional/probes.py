@@ -203,15 +203,18 @@ def nearest_groups(
 
     ``among`` (B, N, N) are the squared distances of the rows that form the groups.
     """
-    apart = _to_means(squared, shares, among).clamp_min(0).sqrt()
+    own = _exact(among)
+    exact = _to_means(own if squared is among else _exact(squared), _exact(shares), own)
+    apart = exact.clamp_min(0).sqrt().to(squared)
     spread = (among.sum(dim=(1, 2)) / 2).sqrt() / among.shape[1]
     return _nearest(apart, _COINCIDENT * spread, counts)
 
 
 def _to_means(squared: Tensor, shares: Tensor, among: Tensor) -> Tensor:
     """Squared distances (B, Q, K) of rows to the means of groups with these shares (B, N, K)."""
-    within = (shares * (among @ shares)).sum(dim=1, keepdim=True)
-    return squared @ shares - within / 2
+    mean = squared @ shares
+    within = (shares * (mean if among is squared else among @ shares)).sum(dim=1, keepdim=True)
+    return mean - within / 2
 
 
 def _seeds(squared: Tensor, most: int) -> Tensor:
@@ -238,7 +241,9 @@ def nearest_centers(x: Tensor, centers: Tensor, counts: Sequence[int]) -> tuple[
     a and b are the distances to the nearest and to the second centre.
     """
     spread = (centers - centers.mean(dim=1, keepdim=True)).square().sum(dim=2).mean(dim=1).sqrt()
-    return _nearest(torch.cdist(x, centers), _COINCIDENT * spread, counts)
+    # Products would round away the distance of a row that is a centre.
+    apart = torch.cdist(x, centers, compute_mode="donot_use_mm_for_euclid_dist")
+    return _nearest(apart, _COINCIDENT * spread, counts)
 
 
 def _nearest(apart: Tensor, floor: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
