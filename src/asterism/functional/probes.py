@@ -41,10 +41,6 @@ class QuickPartitions(NamedTuple):
     silhouettes: Tensor  # (B, N, counts) of each row, simplified
     inertia: Tensor  # (B, counts) share of the sum of squares left
 
-    def described_in(self, dtype: torch.dtype) -> "QuickPartitions":
-        """The same with silhouettes and inertia of this type."""
-        return self._replace(silhouettes=self.silhouettes.to(dtype), inertia=self.inertia.to(dtype))
-
 
 def minimax_paths(weights: Tensor) -> Tensor:
     """Smallest possible largest step (B, N, N) between rows of a complete graph (B, N, N).

@@ -17,22 +17,9 @@ tenth neighbour and c_i to the fifth, pairs of rows have
     diffuse_k    the same in the diffusion map, where a row is where its walks end: quick spectral
                  clustering
 
-each row its silhouette in all the quick partitions, compared with the mean of all rows, and the
-chance of a walk to return, and the data set, in ``Context.facts``,
-
-    peaks        mean silhouettes of the quick partitions, compared with each other
-    silhouette   their mean
-    slopes       − Δ log W / Δ log k from one k to the next, W the sum of squares that is left
-    edges        shares of the rows that lie between two clusters of a quick partition
-    pieces       logarithm of the number of pieces when no step of a path may be longer than some
-                 multiples of the median c, and the share of the rows in them
-    traces       log Σ_i (Pᵗ)_ii, a soft count of clusters
-    spectrum     log shares of variance along the leading axes
-    moments      excess kurtosis and size of the skewness along the first of them, where they are
-                 clearly apart: flat along an axis that parts clusters
-    sizes        log N, log D
-
-all brought to about unit spread by constants, since differences between them are what tells.
+and each row its silhouette in all the quick partitions, compared with the mean of all rows, and the
+chance of a walk to return. What describes the data set as a whole is in ``Context.facts``, see
+:mod:`asterism.functional.facts`. All are brought to about unit spread by constants.
 
 Rows at equal distance are neighbours together. Nothing is drawn at random and nothing depends on
 the order of the rows, so the features are permuted with them; where rows are equal, the quick
@@ -47,15 +34,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from asterism.functional.facts import count_facts, gather_facts
 from asterism.functional.probes import (
     local_metric,
     minimax_paths,
     nearest_centers,
     nearest_groups,
-    pieces,
-    principal_axes,
     quick_groups,
     quick_kmeans,
     walk_powers,
@@ -101,25 +86,9 @@ PAIR_FEATURES = (
 )
 ROW_FEATURES = (*(f"silhouette_{p}" for p in _PARTITIONS), *(f"return_{t}" for t in WALKS))
 
-N_SPECTRUM = 8
-N_AXES = 4
-STEPS = (1.1, 1.25, 1.5, 1.8, 2.2, 2.8, 3.7, 5.0, 8.0)
-"""Longest steps of a path at which pieces are counted, in units of the median core distance."""
-N_FACTS = (
-    3 * len(_PARTITIONS)
-    + len(_FAMILIES)
-    + 2 * len(STEPS)
-    + len(WALKS)
-    + N_SPECTRUM
-    + 2 * N_AXES
-    + 2
-)
-_PEAK, _LEVEL, _ROW = 10.0, 5.0, 3.0
+N_FACTS = count_facts(tuple(_FAMILIES.values()), len(WALKS))
+_ROW = 3.0
 _SHORT = 0.2
-_EDGE = 0.15
-_FLAT = 1e-4  # share of the leading variance below which an axis is taken for none
-_GAP = 0.05  # relative difference of two variances at which their axes are half clear
-_PIECE = 0.02  # share of the rows a piece has at least
 
 _NEAR, _CORE = 10, 5
 _TINY = 1e-6
@@ -189,21 +158,7 @@ def describe(x: Tensor) -> tuple[Context, Features]:
         quick_groups(diffuse, DIFFUSE_COUNTS),
     ]
     silhouettes = torch.cat([found.silhouettes for found in quick], dim=-1)
-    facts = torch.cat(
-        [
-            *(part for found in quick for part in _peaks(found.silhouettes)),
-            *(
-                _slopes(found.inertia, counts)
-                for found, counts in zip(quick, _FAMILIES.values(), strict=True)
-            ),
-            _edges(silhouettes),
-            _pieces(paths, core),
-            *(w.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).log() for w in after),
-            *_axes(x),
-            _sizes(x),
-        ],
-        dim=-1,
-    )
+    facts = gather_facts(x, quick, tuple(_FAMILIES.values()), paths, core, after)
     context = Context(
         center,
         size,
@@ -323,67 +278,6 @@ def _squared(ends: Tensor, others: Tensor) -> Tensor:
     x, y = ends.to(exact), others.to(exact)
     norms = x.square().sum(dim=2)[:, :, None] + y.square().sum(dim=2)[:, None]
     return torch.baddbmm(norms, x, y.mT, alpha=-2).clamp_min(0).to(ends.dtype)
-
-
-def _axes(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Log shares (B, N_SPECTRUM) of variance along leading axes, and moments (B, 2 N_AXES) there.
-
-    The moments are excess kurtosis within [−2, 4] and the size of the skewness up to 3. They fade
-    where two axes have nearly the same variance, since then neither is any direction.
-    """
-    values, vectors = principal_axes(x)
-    shares = values[:, :N_SPECTRUM] / values.sum(dim=-1, keepdim=True).clamp_min(1e-12)
-    shares = (F.pad(shares, (0, N_SPECTRUM - shares.shape[1])) + 0.01).log() + 3
-    y = x @ vectors[..., :N_AXES]
-    real = values[:, :N_AXES] > _FLAT * values[:, :1].clamp_min(1e-12)
-    scale = (x.shape[1] / values[:, :N_AXES].clamp_min(1e-12)).sqrt()
-    y = y * torch.where(real, scale, 0.0)[:, None]
-    next_values = F.pad(values, (0, N_AXES + 1))[:, 1 : y.shape[2] + 1]
-    gap = 1 - next_values / values[:, : y.shape[2]].clamp_min(1e-12)
-    apart = torch.minimum(gap, F.pad(gap, (1, 0), value=1.0)[:, :-1]).clamp_min(0)
-    clear = real * apart / (apart + _GAP)
-    kurtosis = (y.pow(4).mean(dim=1) - 3).clamp(-2, 4) * clear
-    skewness = y.pow(3).mean(dim=1).abs().clamp_max(3) * clear
-    short = N_AXES - y.shape[2]
-    return shares, torch.cat([F.pad(kurtosis, (0, short)), F.pad(skewness, (0, short))], dim=-1)
-
-
-def _pieces(paths: Tensor, core: Tensor) -> Tensor:
-    """Logarithm of the number of pieces and the share of rows in them, (B, 2 STEPS)."""
-    n = core.shape[1]
-    steps = torch.tensor(STEPS, dtype=core.dtype, device=core.device)
-    # Copies have no distance: the usual step is one between different rows.
-    floor = core.amin(dim=1, keepdim=True) * 1.01
-    usual = torch.where(core > floor, core, torch.nan).nanmedian(dim=1).values
-    longest = torch.where(usual.isnan(), core[:, 0], usual)[:, None] * steps
-    number, share = pieces(paths, longest, max(_CORE, round(_PIECE * n)))
-    return torch.cat([number.clamp_min(0.5).log(), 2 * share - 1], dim=-1)
-
-
-def _peaks(silhouettes: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean silhouettes (B, partitions) compared with each other, and their mean (B, 1)."""
-    mean = silhouettes.mean(dim=1)
-    level = mean.mean(dim=-1, keepdim=True)
-    return _PEAK * (mean - level), _LEVEL * (level - 0.45)
-
-
-def _edges(silhouettes: Tensor) -> Tensor:
-    """Logarithms (B, partitions) of the share of rows that lie between two clusters."""
-    return ((silhouettes < _EDGE).to(silhouettes.dtype).mean(dim=1) + 0.01).log() + 3
-
-
-def _slopes(inertia: Tensor, counts: tuple[int, ...]) -> Tensor:
-    """How fast the sum of squares falls with the number of clusters, (B, counts)."""
-    left = F.pad(inertia.clamp_min(_TINY).log(), (1, 0))
-    steps = torch.tensor((1, *counts), dtype=inertia.dtype, device=inertia.device).log()
-    return (-left.diff(dim=-1) / steps.diff() - 0.7).clamp(-_LIMIT, _LIMIT)
-
-
-def _sizes(x: Tensor) -> Tensor:
-    """Logarithms of rows and of columns that vary, (B, 2), centred by eye."""
-    n = torch.full((len(x),), float(x.shape[1]), device=x.device, dtype=x.dtype)
-    columns = (x.std(dim=1) > 0).sum(dim=-1).clamp_min(1)
-    return torch.stack([n.log() - 5.3, columns.log() - 2.0], dim=-1)
 
 
 def _row_features(
