@@ -1,0 +1,198 @@
+"""What two rows are to each other, and the quick looks that it is made of."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse.csgraph import connected_components
+from sklearn.metrics import adjusted_rand_score
+
+from asterism.datasets import load_toy
+from asterism.functional.facts import STEPS
+from asterism.functional.probes import (
+    local_metric,
+    minimax_paths,
+    pieces,
+    principal_axes,
+    quick_kmeans,
+)
+from asterism.functional.relations import (
+    COUNTS,
+    N_FACTS,
+    PAIR_FEATURES,
+    ROW_FEATURES,
+    cross_features,
+    describe,
+)
+from asterism.functional.sets import SetBatch
+from asterism.nn.pairwise import relate
+from asterism.priors.shapes import random_rotation
+
+
+def chance(seed=0):
+    return np.random.default_rng(seed)
+
+
+def batch_of(x):
+    x = torch.as_tensor(x, dtype=torch.float32)
+    return SetBatch(x, torch.ones(x.shape[:2], dtype=torch.bool))
+
+
+def test_minimax_paths_agree_with_floyd_and_warshall():
+    weights = torch.rand(3, 15, 15, generator=torch.Generator().manual_seed(0))
+    weights = (weights + weights.mT) * (1 - torch.eye(15))
+    expected = weights.clone()
+    for k in range(15):
+        through = torch.maximum(expected[:, :, k, None], expected[:, None, k, :])
+        expected = torch.minimum(expected, through)
+    torch.testing.assert_close(minimax_paths(weights), expected)
+
+
+def test_pieces_are_the_connected_components_that_are_large_enough():
+    x = torch.from_numpy(chance(1).standard_normal((3, 60, 2)))
+    steps = torch.cdist(x, x)
+    longest = torch.tensor([[0.3, 0.5], [0.4, 0.6], [0.2, 5.0]])
+    number, share = pieces(minimax_paths(steps), longest, least=4)
+    for b in range(3):
+        for t in range(2):
+            _, label = connected_components((steps[b] <= longest[b, t]).numpy())
+            sizes = np.bincount(label)
+            assert number[b, t].item() == pytest.approx((sizes >= 4).sum())
+            assert share[b, t].item() == pytest.approx(sizes[sizes >= 4].sum() / 60)
+
+
+@pytest.mark.parametrize("shape", [(30, 4), (5, 12)])
+def test_principal_axes_are_those_of_the_singular_values(shape):
+    x = torch.from_numpy(chance(2).standard_normal((2, *shape)))
+    values, vectors = principal_axes(x)
+    _, singular, right = torch.linalg.svd(x, full_matrices=False)
+    torch.testing.assert_close(values, singular.square())
+    torch.testing.assert_close((vectors.mT * right).sum(dim=-1).abs(), torch.ones_like(values))
+
+
+def test_features_ignore_scale_place_rotation_and_empty_columns():
+    x = torch.randn(2, 60, 5, generator=torch.Generator().manual_seed(0)).double()
+    x[:, :30] += 4
+    rotation = torch.from_numpy(random_rotation(5, chance()))
+    moved = torch.nn.functional.pad(1000 * x @ rotation + 7, (0, 3))
+    (context, features), (other, again) = describe(x), describe(moved)
+    first, second = features.pairs, again.pairs
+    assert first.shape == (2, 60, 60, len(PAIR_FEATURES))
+    assert features.rows.shape == (2, 60, len(ROW_FEATURES))
+    assert context.facts.shape == (2, N_FACTS)
+    torch.testing.assert_close(features.rows, again.rows, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(context.facts, other.facts, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(first, first.transpose(1, 2), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda c: c.standard_normal((200, 50)),
+        lambda c: np.r_[c.standard_normal((40, 4)), 6 + c.standard_normal((40, 4))],
+        lambda c: c.standard_normal((25, 60)),
+        lambda c: c.standard_normal((300, 1)),
+    ],
+)
+def test_rows_in_another_order_have_the_same_features_in_single_precision(make):
+    c = chance(5)
+    x = make(c)
+    order = c.permutation(len(x))
+    context, features = describe(torch.from_numpy(x[None]).float())
+    other, permuted = describe(torch.from_numpy(x[order][None]).float())
+    close = {"atol": 0.05, "rtol": 0.0}
+    torch.testing.assert_close(other.facts, context.facts, **close)
+    torch.testing.assert_close(permuted.rows, features.rows[:, order], **close)
+    again = features.pairs[:, order][:, :, order]
+    assert ((permuted.pairs - again).abs() > 0.05).float().mean() < 1e-3
+    crossed = cross_features(context, torch.from_numpy(x[None, :5]).float())
+    torch.testing.assert_close(crossed.rows, features.rows[:, :5], atol=0.1, rtol=0.0)
+
+
+def test_rows_at_equal_distance_are_neighbours_together():
+    c = chance(6)
+    x = c.integers(3, size=(100, 3)).astype(float)
+    order = c.permutation(100)
+    first, second = (describe(torch.from_numpy(rows[None]).float())[1] for rows in (x, x[order]))
+    plain = [PAIR_FEATURES.index(name) for name in ("shared", "walk_8", "walk_512", "path")]
+    again = first.pairs[:, order][:, :, order]
+    torch.testing.assert_close(second.pairs[..., plain], again[..., plain], atol=0.02, rtol=0.0)
+
+
+def test_pieces_are_counted_among_different_rows():
+    x = np.r_[chance().standard_normal((150, 2)), 9 + chance(1).standard_normal((150, 2))]
+    context, _ = describe(torch.from_numpy(np.round(x / 0.5)[None] * 0.5).float())
+    first = N_FACTS - 2 - 8 - 8 - 3 - 2 * len(STEPS)  # sizes, moments, spectrum, traces come after
+    number = context.facts[0, first : first + len(STEPS)].exp()
+    assert 2 in number.round().tolist()
+
+
+def test_features_tell_rings_apart_where_distance_does_not():
+    angle = torch.linspace(0, 2 * np.pi, 101)[:-1]
+    circle = torch.stack([angle.cos(), angle.sin()], dim=1)
+    x = torch.cat([circle, 4 * circle])[None]
+    labels = torch.arange(200) // 100
+    same = labels[:, None] == labels[None]
+    features = describe(x)[1].pairs[0]
+    path = features[..., PAIR_FEATURES.index("path")]
+    off = ~torch.eye(200, dtype=torch.bool)
+    assert path[same & off].max() < path[~same].min()
+    distance = features[..., PAIR_FEATURES.index("distance")]
+    assert distance[same].max() > distance[~same].min()
+
+
+@pytest.mark.parametrize("name", ["spirals", "rings_and_blob"])
+def test_long_walks_tell_long_clusters_apart(name):
+    toy = load_toy(name, 500, random_state=0)
+    context, _ = describe(torch.from_numpy(toy.X[None]).float())
+    partitions = [name for name in ROW_FEATURES if name.startswith("silhouette_")]
+    found = context.labels[0, :, partitions.index("silhouette_diffuse_3")].numpy()
+    assert adjusted_rand_score(toy.y, found) == 1
+
+
+def test_odd_tables_have_finite_features():
+    zeros = torch.zeros(1, 20, 3)
+    doubled = torch.randn(1, 10, 2).repeat(1, 4, 1)
+    tiny = torch.randn(1, 3, 2)
+    for x in (zeros, doubled, tiny, 1e8 * tiny):
+        relations = relate(batch_of(x))
+        assert torch.isfinite(relations.pairs).all()
+        assert torch.isfinite(relations.tokens).all()
+
+
+def test_the_local_metric_makes_clusters_of_one_shape_round():
+    generator = torch.Generator().manual_seed(0)
+    stretch = torch.tensor([8.0, 0.5])
+    x = torch.randn(1, 200, 2, generator=generator) * stretch
+    x[0, 100:, 1] += 6
+    order = torch.cdist(x, x).topk(11, largest=False).indices[..., 1:]
+    near = torch.zeros(1, 200, 200).scatter_(2, order, 1.0)
+    image = x @ local_metric(x, near)
+    steps = x[0, order[0]] - x[0, :, None]
+    scatter = torch.einsum("nki,nkj->ij", steps, steps) / 2000
+    whitened = torch.linalg.inv(image[0].mT @ x[0] @ torch.linalg.inv(x[0].mT @ x[0]))
+    torch.testing.assert_close(whitened.mT @ whitened, scatter, rtol=0.06, atol=0.1)
+    spread = image[0, :100].std(dim=0)
+    assert spread.max() / spread.min() < 0.5 * stretch.max() / stretch.min()
+
+
+def test_the_local_metric_bears_tight_clusters_far_apart():
+    c = chance(8)
+    x = np.repeat(c.standard_normal((4, 3)), 20, axis=0) * [1.0, 1.0, 0.0]
+    x[:, :2] += 1e-5 * c.standard_normal((80, 2))
+    context, features = describe(torch.from_numpy(x[None]).float())
+    assert torch.isfinite(context.affine).all()
+    assert torch.isfinite(features.pairs).all()
+
+
+def test_quick_kmeans_finds_blobs():
+    centers = 20 * torch.eye(4)
+    x = torch.cat([center + torch.randn(25, 4) for center in centers])[None]
+    found = quick_kmeans(x, torch.cdist(x, x), COUNTS)
+    assert found.centers.shape == (1, sum(COUNTS), 4)
+    assert found.silhouettes.mean(dim=1).argmax() == COUNTS.index(4)
+    assert (found.inertia.diff() < 0).all()
+    labels = found.labels[0, :, COUNTS.index(4)]
+    assert labels.unique().numel() == 4
+    for k in range(4):
+        assert labels[25 * k : 25 * k + 25].unique().numel() == 1

@@ -1,0 +1,113 @@
+"""The prior over tables from which the default network learns."""
+
+import numpy as np
+import pytest
+import torch
+
+from asterism.functional.sets import DatasetPrior
+from asterism.priors import TabularPrior
+from asterism.priors.layouts import overlapping, place, scattered
+from asterism.priors.shapes import SHAPES
+from asterism.priors.tabular import draw_sizes
+
+
+def chance(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_draws_are_finite_labelled_and_a_function_of_the_seed():
+    prior = TabularPrior(n_points=(40, 90))
+    assert isinstance(prior, DatasetPrior)
+    for seed in range(12):
+        batch = prior.sample(6, torch.Generator().manual_seed(seed))
+        again = prior.sample(6, torch.Generator().manual_seed(seed))
+        assert torch.equal(batch.x, again.x)
+        assert torch.equal(batch.labels, again.labels)
+        assert torch.isfinite(batch.x).all()
+        assert 40 <= batch.x.shape[1] <= 90
+        for labels in batch.labels:
+            used = labels[labels >= 0].unique()
+            assert used.tolist() == list(range(len(used)))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("dim", [1, 2, 7])
+def test_shapes_are_centred_and_of_about_unit_spread(name, dim):
+    x = SHAPES[name](4000, dim, chance())
+    assert x.shape == (4000, dim)
+    assert np.abs(x.mean(axis=0)).max() < 0.75
+    assert 0.3 < np.sqrt(np.mean(x**2)) < 2
+
+
+@pytest.mark.parametrize("dim", [1, 2, 10, 60])
+@pytest.mark.parametrize("separation", [2.5, 8.0])
+def test_neighbours_are_apart_as_asked_whatever_the_dimension(dim, separation):
+    moments = np.stack([np.eye(dim)] * 6)
+    centers = place(moments, separation, 0.2, np.eye(dim), chance())
+    distance = np.linalg.norm(centers[:, None] - centers[None], axis=-1)
+    np.fill_diagonal(distance, np.inf)
+    nearest = distance.min(axis=1)
+    assert nearest.min() >= 0.89 * separation
+    assert np.median(nearest) < 2.5 * separation
+
+
+def test_separation_sets_the_overlap():
+    def error(separation):
+        shares = []
+        for seed in range(20):
+            x, labels = scattered(np.array([150, 150]), 5, separation, chance(seed))
+            means = np.stack([x[labels == k].mean(axis=0) for k in (0, 1)])
+            nearest = np.linalg.norm(x[:, None] - means, axis=-1).argmin(axis=1)
+            shares.append(np.mean(nearest != labels))
+        return np.mean(shares)
+
+    assert error(2.2) > 0.05
+    assert error(12.0) < 0.03
+
+
+@pytest.mark.parametrize("separation", [(1.0, 2.0), (3.0, 4.0), (6.0, 12.0)])
+def test_separations_stay_within_what_is_asked(separation, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "asterism.priors.tabular.scattered",
+        lambda sizes, dim, delta, c: asked.append(delta) or scattered(sizes, dim, delta, c),
+    )
+    prior = TabularPrior(separation=separation, families=("scattered",))
+    for seed in range(40):
+        prior.draw(200, chance(seed))
+    asked = np.array(asked)
+    assert asked.min() >= separation[0] * 0.999
+    assert np.mean(asked > separation[1] * 1.001) < 0.3  # some are further apart by intent
+
+
+def test_numbers_of_clusters_fall_smoothly():
+    prior, c = TabularPrior(families=("scattered",)), chance()
+    drawn = np.bincount([prior._draw_count(400, c) for _ in range(20_000)], minlength=41) / 20_000
+    assert drawn[1] == pytest.approx(0.09, abs=0.01)
+    k = np.arange(2, 41)
+    expected = (k + 1.0) ** -1.8
+    np.testing.assert_allclose(drawn[2:], 0.91 * expected / expected.sum(), atol=0.012)
+
+
+def test_small_and_overlapping_draws():
+    for families in (("overlapping",), ("scattered", "overlapping")):
+        for n in (3, 7, 60):
+            x, labels = TabularPrior(families=families).draw(n, chance(n))
+            assert len(x) == len(labels) == n
+
+
+def test_overlapping_clouds_are_one_heap_with_labels_that_are_worth_something():
+    sizes = np.array([150, 150])
+    for dim in (1, 3, 40):
+        x, labels = overlapping(sizes, dim, 2.5, chance(dim))
+        assert x.shape == (300, dim)
+        means = np.stack([x[labels == k].mean(axis=0) for k in (0, 1)])
+        nearest = np.linalg.norm(x[:, None] - means, axis=-1).argmin(axis=1)
+        assert np.mean(nearest == labels) > 0.75
+
+
+def test_sizes_sum_and_none_is_tiny():
+    for seed in range(20):
+        sizes = draw_sizes(100, 12, chance(seed))
+        assert sizes.sum() == 100
+        assert sizes.min() >= 4
