@@ -44,6 +44,19 @@ def test_a_panel_for_every_step(weights, capfd, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("table")
+def test_parameters_of_the_method_may_be_set(weights, capfd, monkeypatch):
+    fitted = []
+    original = DAC.fit
+    monkeypatch.setattr(
+        DAC, "fit", lambda self, X, y=None: fitted.append(self) or original(self, X)
+    )
+    arguments = ["plot", "filtering", "t.csv", "--weights", weights, "--label", "kind", "-q"]
+    succeed(capfd, *arguments, "--set", "max_iter=2", "--seed", "3")
+    assert fitted[0].max_iter == 2
+    assert fitted[0].random_state == 3
+
+
+@pytest.mark.usefixtures("table")
 def test_columns_are_encoded_as_for_clustering(weights, capfd):
     # Classes become columns of their own where they are not named a label, and are projected.
     _, err = succeed(capfd, "plot", "filtering", "t.csv", "--weights", weights, "-o", "f.svg")
@@ -63,6 +76,8 @@ def test_columns_are_encoded_as_for_clustering(weights, capfd):
         (["t.csv", "-o", "f.txt"], "must end in .png"),
         (["none.csv"], "none.csv"),
         (["t.csv", "--drop", "nothing"], "nothing"),
+        (["t.csv", "--set", "max_iters=3"], "no parameter 'max_iters'"),
+        (["t.csv", "--set", "seven"], "write NAME=VALUE"),
     ],
 )
 def test_bad_requests_are_refused(arguments, told, capfd):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.cluster import save_picture
-from asterism.cli.common import Quiet, SeedOption, fail, say
+from asterism.cli.common import Quiet, SeedOption, SettingOption, fail, parse_settings, say
 from asterism.cli.outputs import check_picture
 from asterism.cli.tables import SourceArgument, TableOptions
 
@@ -113,6 +113,7 @@ def filtering(
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
     drop: DropColumns = None,
+    settings: SettingOption = None,
     seed: SeedOption = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -125,10 +126,11 @@ def filtering(
 
     if weights != "default":
         find_weights(weights)  # refused before the table is read
+    parameters = {"weights": weights, "random_state": seed} | parse_settings(settings)
+    estimator: Any = make_estimator(get_method("dac"), **parameters)
     frame = TableOptions().read(source, id_column)
     encoder = TableEncoder(id_column, label_column, drop or [])
     X = encoder.fit_transform(frame)
-    estimator: Any = make_estimator(get_method("dac"), weights=weights, random_state=seed)
     estimator.fit(X)
     for note in getattr(estimator, "notes_", []):
         say(note, quiet)
