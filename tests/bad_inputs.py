@@ -240,6 +240,8 @@ COMMANDS = [
     Command("cluster t.csv --save none/model", r"there is no folder none"),
     Command("cluster t.csv --save folder", r"--save folder: this is a directory"),
     Command("cluster t.csv --plot x.foo", r"--plot x.foo: the name must end in .png"),
+    Command("cluster t.csv --report x.pdf", r"--report x.pdf: a report is a page, .* .html"),
+    Command("cluster t.csv --drop weight,height", r"give each column by itself"),
     Command("cluster t.csv --plot folder", r"--plot folder: this is a directory"),
     # predict
     Command("predict nope t.csv", r"no weights card at nope.json.*check the path"),

@@ -130,8 +130,10 @@ def test_hard_methods_have_no_probabilities():
 def test_a_bad_data_set_among_many_is_named():
     with pytest.raises(DataError, match="data set 2 of fit_many: X contains NaN"):
         SetTransformerMixture().fit_many([TWO, TWO, ROWS["NaN"][0]])
-    with pytest.raises(DataError, match="data set 0 of fit_many: Expected 2D"):
+    with pytest.raises(DataError, match=r"list of data sets, got one of shape .*fit_many\(\[X\]\)"):
         SetTransformerMixture().fit_many(TWO)
+    with pytest.raises(DataError, match="data set 0 of fit_many: Expected 2D"):
+        SetTransformerMixture().fit_many(list(TWO))
 
 
 def test_an_unsuitable_data_set_among_many_is_named():

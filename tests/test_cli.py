@@ -15,8 +15,10 @@ import pytest
 
 import asterism
 from asterism.cli.app import _run
+from asterism.cli.summary import _sureness
 from asterism.io import read_table, write_table
 from asterism.methods.registry import methods
+from asterism.pipeline import TableModel
 from command_line import process, succeed, table  # noqa: F401
 
 # --- cluster --------------------------------------------------------------------------------------
@@ -67,8 +69,25 @@ def test_how_sure_the_method_is(table, capfd):
         r"probability of 3 clusters [01]\.\d\d( \(\d+: 0\.\d\d.*\))?, expected ARI [01]\.\d\d",
         line,
     )
+    _, err = succeed(capfd, "cluster", "t.csv", "--drop", "kind", "-k", "2")
+    assert re.fullmatch(r"expected ARI [01]\.\d\d", err.splitlines()[1])
     _, err = succeed(capfd, "cluster", "t.csv", "--drop", "kind", "-m", "kmeans")
     assert "expected ARI" not in err
+
+
+@pytest.mark.parametrize(
+    ("belief", "line"),
+    [
+        ({3: 0.7, 2: 0.3}, "probability of 3 clusters 0.70 (2: 0.30), expected ARI 0.50"),
+        (
+            {3: 0.2, 2: 0.8},
+            "probability of 3 clusters 0.20 (2: 0.80), chosen for the largest expected ARI 0.50",
+        ),
+    ],
+)
+def test_a_number_that_is_not_the_likeliest_is_explained(belief, line):
+    facts = {"k_posterior": belief, "n_clusters": 3, "n_clusters_given": False}
+    assert _sureness(facts | {"expected_ari": 0.5}) == line
 
 
 def test_details_are_two_more_columns(table, capfd):
@@ -204,7 +223,7 @@ def test_parameters_of_the_method(table, capfd):
     assert json.loads(out)["n_clusters"] == 2
     few = ["--set", "hidden_dims=[8]", "--set", "max_steps=3", "--set", "scaling=minmax"]
     succeed(capfd, "cluster", "t.csv", "-m", "ae-kmeans", "-k", "2", *few, "--save", "m", "-q")
-    estimator = asterism.load("m")
+    estimator = TableModel.load("m").estimator
     assert (estimator.scaling, estimator.max_steps, estimator.hidden_dims) == ("minmax", 3, [8])
 
 

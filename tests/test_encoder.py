@@ -225,6 +225,9 @@ def test_row_numbers_are_warned_of():
         pd.period_range("2024-01", periods=3, freq="M"),
         ["2024-01-01", "2024-01-02", "2024-12-31"],
         ["2024-01-01T10:00:00Z", "2024-01-02 11:30", "2024-12-31T01:02:03.5+01:00"],
+        ["31/12/2024", "1/2/2024", "03/04/2025"],
+        ["12.31.2024", "01.02.2024 10:30", "3.4.2025"],
+        ["2024/12/31", "2024/1/2", "2025/03/04"],
         [datetime.date(2024, 1, 1)] * 3,
     ],
 )
@@ -269,6 +272,7 @@ def test_names_are_checked(frame):
         ({"id_column": "idd"}, r"id_column asks for column 'idd'.*did you mean 'id'\?.*'colour'"),
         ({"label_column": "specie"}, "label_column asks for .*did you mean 'species'"),
         ({"drop": ["colour", "zzz"]}, "drop asks for column 'zzz'"),
+        ({"drop": ["colour,age"]}, r"'colour,age'.*give each column by itself"),
         ({"drop": "age"}, r"give a list, \['age'\]"),
         ({"scaling": "minmax"}, "scaling='minmax' is none of standard, robust, none"),
         ({"max_categories": 0}, "max_categories=0"),

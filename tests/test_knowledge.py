@@ -50,6 +50,14 @@ def test_unknown_may_be_missing_and_classes_may_be_words():
     np.testing.assert_array_equal(knowledge.classes, [0, 1, 0])
     knowledge = Knowledge.of(3, [np.nan, 2.0, -1.0])
     np.testing.assert_array_equal(knowledge.classes, [-1, 0, -1])
+    knowledge = Knowledge.of(3, np.array(["x", "", "x"]))
+    np.testing.assert_array_equal(knowledge.classes, [0, -1, 0])
+
+
+@pytest.mark.parametrize("y", [np.array([0, -2, 1]), [0, -2, "x"], np.array([0, -2.0, np.nan])])
+def test_unknown_is_minus_one_and_no_other_number(y):
+    with pytest.raises(DataError, match=r"y holds -2: classes are 0, 1, .* -1 where unknown"):
+        Knowledge.of(3, y)
 
 
 @pytest.mark.parametrize(

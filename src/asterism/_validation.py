@@ -94,7 +94,7 @@ class CountRange(HasMethods):
         return listed and all(count.is_satisfied_by(entry) for entry in val) and val[0] <= val[1]
 
     def __str__(self) -> str:
-        return "a pair (lowest, highest) of positive integers"
+        return "a pair of positive integers, the lowest first"
 
 
 def check_parameters(estimator: BaseEstimator) -> None:

@@ -241,6 +241,11 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
             One fitted estimator a data set, in the order given, sharing the network.
         """
         check_parameters(self)
+        if getattr(datasets, "ndim", 3) < 3:
+            raise DataError(
+                f"fit_many takes a list of data sets, got one of shape {tuple(datasets.shape)}: "  # type: ignore[attr-defined]
+                "fit(X) clusters one, fit_many([X]) a list of one"
+            )
         self._load_weights()
         fitted: list[Self] = []
         rows: list[np.ndarray] = []

@@ -225,6 +225,13 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """The same with other parameters, of which those that no file holds are asked for."""
         self.set_params(**overrides)
         check_parameters(self)
+        if "encoder" in card:
+            warnings.warn(
+                f"{path} holds the encoder of a table too, which load leaves out, so that predict "
+                "takes encoded columns: asterism.pipeline.TableModel.load(path) takes tables",
+                AsterismWarning,
+                stacklevel=3,
+            )
         for name in card.get("not_saved", ()):
             if getattr(self, name) is None:
                 warnings.warn(

@@ -22,7 +22,13 @@ from asterism.cli.common import (
     parse_count,
     parse_settings,
 )
-from asterism.cli.outputs import check_file, check_folder, check_picture, default_output
+from asterism.cli.outputs import (
+    check_file,
+    check_folder,
+    check_picture,
+    check_report,
+    default_output,
+)
 from asterism.cli.summary import describe, summary
 from asterism.cli.tables import (
     DecimalOption,
@@ -105,9 +111,10 @@ def cluster(
     if as_json and destination == "-":
         raise fail("--json and the table cannot both go to standard output: give --output FILE")
     check_folder(destination)
-    for path, option in ((report, "--report"), (save, "--save")):
-        if path is not None:
-            check_file(path, option)
+    if save is not None:
+        check_file(save, "--save")
+    if report is not None:
+        check_report(report, "--report")
     if picture is not None:
         check_picture(picture, "--plot")
     parameters = parse_settings(settings)

@@ -4,9 +4,18 @@ from pathlib import Path
 
 from asterism.cli.common import fail
 
-__all__ = ["PICTURES", "check_file", "check_folder", "check_picture", "default_output"]
+__all__ = [
+    "PAGES",
+    "PICTURES",
+    "check_file",
+    "check_folder",
+    "check_picture",
+    "check_report",
+    "default_output",
+]
 
 PICTURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
 
 
 def check_folder(path: str) -> None:
@@ -29,6 +38,13 @@ def check_picture(path: str, option: str) -> None:
     check_file(path, option)
     if Path(path).suffix.lower() not in PICTURES:
         raise fail(f"{option} {path}: the name must end in {', '.join(PICTURES)}")
+
+
+def check_report(path: str, option: str) -> None:
+    """Refuse what is not the name of a page."""
+    check_file(path, option)
+    if Path(path).suffix.lower() not in PAGES:
+        raise fail(f"{option} {path}: a report is a page, give a name ending in {PAGES[0]}")
 
 
 def default_output(source: str) -> str:

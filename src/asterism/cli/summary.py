@@ -1,5 +1,6 @@
 """What ``asterism cluster`` says of a clustering: a few lines for people, or JSON for machines."""
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from asterism.cli.common import say
@@ -24,6 +25,7 @@ def summary(result: "TableClustering | FileClustering") -> dict[str, Any]:
         "n_sample": len(sample.labels),
         "n_features": sample.X.shape[1],
         "n_clusters": result.n_clusters,
+        "n_clusters_given": isinstance(getattr(estimator, "n_clusters", None), Integral),
         "sizes": result.sizes,
         "noise": result.noise,
         "mean_probability": None if probability is None else round(probability, 4),
@@ -81,4 +83,9 @@ def _sureness(facts: dict[str, Any]) -> str:
     beside = f" ({', '.join(others[:3])})" if others else ""
     sure = f"probability of {found} clusters {belief.get(found, 0.0):.2f}{beside}"
     expected = facts["expected_ari"]
-    return sure if expected is None else f"{sure}, expected ARI {expected:.2f}"
+    if expected is None:
+        return sure
+    # The likeliest number need not have the best partition; one that was given is no news.
+    chosen = "expected" if likely[0] == found else "chosen for the largest expected"
+    told = f"{chosen} ARI {expected:.2f}"
+    return told if facts["n_clusters_given"] else f"{sure}, {told}"

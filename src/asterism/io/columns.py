@@ -28,8 +28,9 @@ __all__ = ["Numbers", "Tokens", "as_numbers", "as_tokens", "canonical", "read_co
 _MOSTLY = 0.9
 _EXACT_INTEGERS = 2.0**53
 _BOOLEANS = {"True": 1.0, "False": 0.0}
-_ISO_DATE = re.compile(
-    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_DATE = re.compile(
+    r"(\d{4}[-/](0?[1-9]|1[0-2])[-/](0?[1-9]|[12]\d|3[01])"
+    r"|(0?[1-9]|[12]\d|3[01])([/.-])(0?[1-9]|[12]\d|3[01])\5\d{4})"
     r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?\s?(Z|[+-]\d{2}:?\d{2})?)?"
 )
 
@@ -68,7 +69,7 @@ def read_column(series: "pd.Series[Any]") -> Numbers | Tokens:
     enough = _MOSTLY * counts.sum()
     if not tokens.names:
         return Numbers(np.full(len(series), np.nan))
-    dates = np.array([_ISO_DATE.fullmatch(name) is not None for name in tokens.names])
+    dates = np.array([_DATE.fullmatch(name) is not None for name in tokens.names])
     if counts[dates].sum() >= enough:
         _refuse_dates(series.name)
     if isinstance(series.dtype, pd.CategoricalDtype):

@@ -304,6 +304,8 @@ def _check_names(frame: "pd.DataFrame", names: Iterable[str], who: str) -> None:
         return
     close = difflib.get_close_matches(str(absent[0]), frame.columns, n=1)
     advice = f" (did you mean {close[0]!r}?)" if close else ""
+    if any(part in frame.columns for part in str(absent[0]).split(",")):
+        advice = " (give each column by itself, the option may be repeated)"
     columns = ", ".join(map(repr, frame.columns[:20])) + (
         ", ..." if len(frame.columns) > 20 else ""
     )

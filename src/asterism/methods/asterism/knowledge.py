@@ -5,6 +5,7 @@ the labelled ones at least one a class.
 """
 
 import warnings
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,7 +98,7 @@ class Knowledge(NamedTuple):
 
 
 def _classes(n: int, y: Any) -> np.ndarray:
-    """Classes as 0, 1, …, with −1 for unknown: −1, NaN or None."""
+    """Classes as 0, 1, …, with −1 for unknown: −1, NaN, None or an empty text."""
     if y is None:
         return np.full(n, -1)
     y = np.asarray(y) if hasattr(y, "dtype") else np.array(y, dtype=object)
@@ -112,7 +113,9 @@ def _classes(n: int, y: Any) -> np.ndarray:
             stacklevel=6,
         )
         return np.full(n, -1)
-    known = (y != -1) & ~pd.isna(y)
+    if negative := [value for value in y.tolist() if isinstance(value, Real) and value < -1]:
+        raise DataError(f"y holds {negative[0]:g}: classes are 0, 1, ..., and -1 where unknown")
+    known = (y != -1) & ~pd.isna(y) & (y != "")
     names, codes = np.unique(y[known].astype(str), return_inverse=True)
     if len(names) > MOST_CLASSES:
         raise DataError(f"y holds {len(names)} classes: give at most {MOST_CLASSES}, -1 unknown")
