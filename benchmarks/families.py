@@ -11,8 +11,8 @@
 
 Every data set has 150-400 rows, K uniform on 1 … 12 and a difficulty of its own. One whose labels
 nine nearest neighbours, given all the true labels, do not find again is thrown away: nobody could
-label it. The prior of the network does the same, with the same threshold. As a reference, ``draw``
-knows that prior as one family more, with its own numbers of clusters and rows of noise, -1.
+label it. The prior of the network does much the same. As a reference, ``draw`` knows that prior as
+one family more, with its own numbers of clusters and rows of noise, -1.
 
 Mardia & Jupp, "Directional statistics", 2000; Minka, "Estimating a Dirichlet distribution", 2000;
 Nelsen, "An introduction to copulas", 2006.

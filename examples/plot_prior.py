@@ -18,8 +18,8 @@ from asterism.priors import TabularPrior
 # %%
 # Forty-eight draws, on their first two principal axes (a single column is spread out at random).
 # Points that belong to no cluster are grey. Clusters that overlap here may be apart in the other
-# columns; draws whose clusters even a nearest-neighbour rule with the true labels does not find
-# again were thrown away.
+# columns; draws whose clusters neither a nearest-neighbour rule with the true labels nor round
+# Gaussians around the true means find again were thrown away.
 
 prior = TabularPrior()
 chance = np.random.default_rng(2)

@@ -37,7 +37,7 @@ def test_permuting_rows_permutes_the_answer(relations):
     logits = network(relations)
     shuffled = network(
         relations._replace(
-            pairs=relations.pairs[:, order][:, :, order], tokens=relations.tokens[:, order]
+            pairs=relations.pairs[:, :, order][..., order], tokens=relations.tokens[:, order]
         )
     )
     torch.testing.assert_close(shuffled, logits[:, order][:, :, order])
@@ -51,10 +51,10 @@ def test_a_row_of_the_context_is_read_alone_as_among_the_others():
     crossed = cross_features(context, x)
     off = ~torch.eye(60, dtype=torch.bool)
     close = {"rtol": 1e-4, "atol": 1e-4}
-    torch.testing.assert_close(crossed.pairs[:, off], features.pairs[:, off], **close)
+    torch.testing.assert_close(crossed.pairs[..., off], features.pairs[..., off], **close)
     torch.testing.assert_close(crossed.rows, features.rows, **close)
     one = cross_features(context, x[:, 7:8])
-    torch.testing.assert_close(one.pairs, crossed.pairs[:, 7:8])
+    torch.testing.assert_close(one.pairs, crossed.pairs[:, :, 7:8])
     network = PairNetwork(width=16, heads=2, n_blocks=2).double()
 
     def read(features, memory=None):

@@ -11,8 +11,10 @@ from asterism.functional.facts import STEPS
 from asterism.functional.probes import (
     local_metric,
     minimax_paths,
+    nearest_centers,
     pieces,
     principal_axes,
+    quick_groups,
     quick_kmeans,
 )
 from asterism.functional.relations import (
@@ -25,7 +27,7 @@ from asterism.functional.relations import (
 )
 from asterism.functional.sets import SetBatch
 from asterism.nn.pairwise import relate
-from asterism.priors.shapes import random_rotation
+from asterism.priors.shapes import SHAPES, random_rotation
 
 
 def chance(seed=0):
@@ -76,13 +78,13 @@ def test_features_ignore_scale_place_rotation_and_empty_columns():
     moved = torch.nn.functional.pad(1000 * x @ rotation + 7, (0, 3))
     (context, features), (other, again) = describe(x), describe(moved)
     first, second = features.pairs, again.pairs
-    assert first.shape == (2, 60, 60, len(PAIR_FEATURES))
+    assert first.shape == (2, len(PAIR_FEATURES), 60, 60)
     assert features.rows.shape == (2, 60, len(ROW_FEATURES))
     assert context.facts.shape == (2, N_FACTS)
     torch.testing.assert_close(features.rows, again.rows, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(context.facts, other.facts, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(first, first.transpose(1, 2), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(first, first.mT, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,7 @@ def test_features_ignore_scale_place_rotation_and_empty_columns():
         lambda c: np.r_[c.standard_normal((40, 4)), 6 + c.standard_normal((40, 4))],
         lambda c: c.standard_normal((25, 60)),
         lambda c: c.standard_normal((300, 1)),
+        lambda c: c.standard_normal((12, 3)),
     ],
 )
 def test_rows_in_another_order_have_the_same_features_in_single_precision(make):
@@ -103,7 +106,7 @@ def test_rows_in_another_order_have_the_same_features_in_single_precision(make):
     close = {"atol": 0.05, "rtol": 0.0}
     torch.testing.assert_close(other.facts, context.facts, **close)
     torch.testing.assert_close(permuted.rows, features.rows[:, order], **close)
-    again = features.pairs[:, order][:, :, order]
+    again = features.pairs[:, :, order][..., order]
     assert ((permuted.pairs - again).abs() > 0.05).float().mean() < 1e-3
     crossed = cross_features(context, torch.from_numpy(x[None, :5]).float())
     torch.testing.assert_close(crossed.rows, features.rows[:, :5], atol=0.1, rtol=0.0)
@@ -115,8 +118,8 @@ def test_rows_at_equal_distance_are_neighbours_together():
     order = c.permutation(100)
     first, second = (describe(torch.from_numpy(rows[None]).float())[1] for rows in (x, x[order]))
     plain = [PAIR_FEATURES.index(name) for name in ("shared", "walk_8", "walk_512", "path")]
-    again = first.pairs[:, order][:, :, order]
-    torch.testing.assert_close(second.pairs[..., plain], again[..., plain], atol=0.02, rtol=0.0)
+    again = first.pairs[:, plain][:, :, order][..., order]
+    torch.testing.assert_close(second.pairs[:, plain], again, atol=0.02, rtol=0.0)
 
 
 def test_pieces_are_counted_among_different_rows():
@@ -127,6 +130,16 @@ def test_pieces_are_counted_among_different_rows():
     assert 2 in number.round().tolist()
 
 
+def test_short_steps_tell_the_cores_of_clouds_that_have_merged():
+    c = chance(3)
+    one = SHAPES["peaked"](500, 2, c)
+    two = SHAPES["peaked"](500, 2, c)
+    two[:250, 0] += 1.5
+    context, _ = describe(torch.from_numpy(np.stack([one, two])).float())
+    first = N_FACTS - 2 - 8 - 8 - 3 - 2 * len(STEPS) + STEPS.index(0.5)
+    np.testing.assert_allclose(context.facts[:, first].exp(), [1, 2], atol=1e-3)
+
+
 def test_features_tell_rings_apart_where_distance_does_not():
     angle = torch.linspace(0, 2 * np.pi, 101)[:-1]
     circle = torch.stack([angle.cos(), angle.sin()], dim=1)
@@ -134,10 +147,10 @@ def test_features_tell_rings_apart_where_distance_does_not():
     labels = torch.arange(200) // 100
     same = labels[:, None] == labels[None]
     features = describe(x)[1].pairs[0]
-    path = features[..., PAIR_FEATURES.index("path")]
+    path = features[PAIR_FEATURES.index("path")]
     off = ~torch.eye(200, dtype=torch.bool)
     assert path[same & off].max() < path[~same].min()
-    distance = features[..., PAIR_FEATURES.index("distance")]
+    distance = features[PAIR_FEATURES.index("distance")]
     assert distance[same].max() > distance[~same].min()
 
 
@@ -196,3 +209,39 @@ def test_quick_kmeans_finds_blobs():
     assert labels.unique().numel() == 4
     for k in range(4):
         assert labels[25 * k : 25 * k + 25].unique().numel() == 1
+
+
+def test_margins_are_places_along_the_line_of_two_centres():
+    x = torch.tensor([[0.0], [0.5], [1.0], [9.0], [10.0], [11.0]])[None]
+    far = torch.nn.functional.pad(x, (0, 30)) + 0.001 * torch.randn(1, 6, 31)
+    _, _, margins = nearest_centers(x, torch.tensor([[[0.5], [10.0]]]), (2,))
+    expected = 1 - 2 * torch.tensor([-0.5, 0.0, 0.5, 1.0, 0.0, -1.0]) / 9.5
+    torch.testing.assert_close(margins[0, :, 0], expected)
+    groups = quick_groups(torch.cdist(far, far).square(), (2,))
+    torch.testing.assert_close(groups.margins[0, :, 0], expected, atol=0.02, rtol=0.0)
+
+
+@pytest.mark.parametrize("dim", [1, 10, 100])
+def test_margins_of_one_gaussian_hardly_depend_on_its_dimension(dim):
+    """Halves of a Gaussian lie 2.65 of their deviations apart, whatever other axes there are."""
+    x = torch.randn(1, 2000, dim, generator=torch.Generator().manual_seed(0))
+    x[..., 0] *= 3
+    found = quick_kmeans(x, torch.cdist(x, x), (2,))
+    apart = 2 / (1 - found.margins).square().mean().sqrt()
+    assert apart.item() == pytest.approx(2.65, abs=0.25)
+    if dim == 100:
+        assert found.silhouettes.mean() < 0.1
+
+
+def test_leading_axes_part_what_single_rows_cannot_seed():
+    x = torch.randn(8, 400, 128, generator=torch.Generator().manual_seed(1))
+    labels = np.arange(400) % 2
+    x[..., 0] += 2.8 * torch.from_numpy(labels)
+    context, _ = describe(x)
+    partitions = [name for name in ROW_FEATURES if name.startswith("margin_")]
+
+    def found(name):
+        answers = context.labels[..., partitions.index(f"margin_{name}")]
+        return np.mean([adjusted_rand_score(labels, answer) for answer in answers])
+
+    assert found("leading_2") > found("same_2") + 0.1

@@ -6,9 +6,10 @@ import torch
 
 from asterism.functional.sets import DatasetPrior
 from asterism.priors import TabularPrior
+from asterism.priors.columns import express, shear
 from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES
-from asterism.priors.tabular import draw_sizes
+from asterism.priors.tabular import _likeliest_cloud, draw_sizes
 
 
 def chance(seed=0):
@@ -104,6 +105,57 @@ def test_overlapping_clouds_are_one_heap_with_labels_that_are_worth_something():
         means = np.stack([x[labels == k].mean(axis=0) for k in (0, 1)])
         nearest = np.linalg.norm(x[:, None] - means, axis=-1).argmin(axis=1)
         assert np.mean(nearest == labels) > 0.75
+
+
+def test_a_crowd_is_many_round_clouds_side_by_side():
+    prior, found = TabularPrior(families=("overlapping",)), []
+    for seed in range(60):
+        _, labels = prior.draw(400, chance(seed))
+        found.append(labels.max() + 1)
+        if found[-1] > 5:
+            sizes = np.bincount(labels)
+            assert sizes.min() > 0.15 * sizes.mean()
+    assert {1, 2, 3} == {k for k in found if k < 6}
+    assert 8 <= sum(k > 5 for k in found) <= 32
+    assert max(found) > 25
+
+
+def test_a_shear_stretches_all_clusters_alike():
+    c = chance(7)
+    labels = np.repeat([0, 1], 200)
+    x = c.standard_normal((400, 4))
+    x[:, 0] += 9 * labels
+    sheared = shear(x, c)
+    first, second = (np.cov(sheared[labels == k].T) for k in (0, 1))
+    np.testing.assert_allclose(first, second, atol=0.5 * np.abs(first).max())
+    assert np.linalg.cond(first) > 3
+
+
+def test_columns_that_tell_of_few_causes_are_correlated():
+    c = chance(3)
+    causes = c.standard_normal((500, 3))
+    columns = express(causes, 30, c)
+    assert columns.shape == (500, 30)
+    np.testing.assert_allclose(columns.std(axis=0), 1, atol=0.2)
+    values = np.linalg.eigvalsh(np.corrcoef(columns.T))[::-1]
+    assert values[:3].sum() > 0.5 * values.sum()
+    assert values[3] < 0.5 * values[2]
+
+
+def test_clouds_of_other_size_are_told_apart_where_centres_are_not():
+    c = chance(4)
+    labels = np.repeat([0, 1], 150)
+    x = c.standard_normal((300, 60)) * np.where(labels, 1.6, 1.0)[:, None]
+    assert np.mean(_likeliest_cloud(x, labels) == labels) > 0.95
+
+
+def test_rows_that_set_a_centre_do_not_vouch_for_it():
+    c = chance(5)
+    x, labels = c.standard_normal((60, 80)), np.arange(60) % 3
+    assert np.mean(_likeliest_cloud(x, labels) == labels) < 0.6
+    centers = np.stack([x[labels == k].mean(axis=0) for k in range(3)])
+    nearest = np.linalg.norm(x[:, None] - centers, axis=-1).argmin(axis=1)
+    assert np.mean(nearest == labels) > 0.85
 
 
 def test_sizes_sum_and_none_is_tiny():

@@ -6,6 +6,9 @@ From quick partitions, paths, walks and the rows themselves (:mod:`asterism.func
     silhouette   their mean
     slopes       − Δ log W / Δ log k from one k to the next, W the sum of squares that is left
     edges        shares of the rows that lie between two clusters of a quick partition
+    middles      the same by margins, which do not shrink with the number of dimensions
+    apart        log mean (1 − margin)², which is − 2 log (δ / 2) for clusters that lie δ standard
+                 deviations from their neighbours, along the line of the centres
     pieces       logarithm of the number of pieces when no step of a path may be longer than some
                  multiples of the median c, and the share of the rows in them
     traces       log Σ_i (Pᵗ)_ii, a soft count of clusters
@@ -27,12 +30,15 @@ from asterism.functional.probes import QuickPartitions, pieces, principal_axes
 
 __all__ = ["STEPS", "count_facts", "gather_facts"]
 
-STEPS = (1.1, 1.25, 1.5, 1.8, 2.2, 2.8, 3.7, 5.0, 8.0)
-"""Longest steps of a path at which pieces are counted, in units of the median core distance."""
+STEPS = (0.35, 0.5, 0.65, 0.8, 0.95, 1.1, 1.25, 1.5, 1.8, 2.2, 2.8, 3.7, 5.0, 8.0)
+"""Longest steps of a path at which pieces are counted, in units of the median core distance.
+
+Below one, pieces are the dense cores of clusters whose surroundings have merged.
+"""
 
 _SPECTRUM, _AXES = 8, 4  # leading axes whose variance, and whose moments, are told
 _PEAK, _LEVEL = 10.0, 5.0
-_EDGE = 0.15
+_EDGE, _MIDDLE = 0.15, 0.2
 _FLAT = 1e-4  # share of the leading variance below which an axis is taken for none
 _GAP = 0.05  # relative difference of two variances at which their axes are half clear
 _PIECE, _LEAST = 0.02, 5  # share of the rows, and number, that a piece has at least
@@ -43,7 +49,7 @@ def count_facts(families: Sequence[Sequence[int]], n_walks: int) -> int:
     """How many facts there are, for families of partitions with these numbers of clusters."""
     n_partitions = sum(map(len, families))
     others = 2 * len(STEPS) + n_walks + _SPECTRUM + 2 * _AXES + 2
-    return 3 * n_partitions + len(families) + others
+    return 5 * n_partitions + len(families) + others
 
 
 def gather_facts(
@@ -60,6 +66,7 @@ def gather_facts(
     ``paths`` (B, N, N) were found, ``walks`` the probabilities (B, N, N) of each length.
     """
     silhouettes = torch.cat([found.silhouettes for found in quick], dim=-1)
+    margins = torch.cat([found.margins for found in quick], dim=-1)
     return torch.cat(
         [
             *(part for found in quick for part in _peaks(found.silhouettes)),
@@ -67,7 +74,9 @@ def gather_facts(
                 _slopes(found.inertia, counts)
                 for found, counts in zip(quick, families, strict=True)
             ),
-            _edges(silhouettes),
+            _share_below(silhouettes, _EDGE),
+            _share_below(margins, _MIDDLE),
+            ((1 - margins).square().mean(dim=1) + 0.01).log() + 1,
             _pieces(paths, core),
             *(w.diagonal(dim1=1, dim2=2).sum(dim=-1, keepdim=True).log() for w in walks),
             *_axes(x),
@@ -119,9 +128,9 @@ def _peaks(silhouettes: Tensor) -> tuple[Tensor, Tensor]:
     return _PEAK * (mean - level), _LEVEL * (level - 0.45)
 
 
-def _edges(silhouettes: Tensor) -> Tensor:
-    """Logarithms (B, partitions) of the share of rows that lie between two clusters."""
-    return ((silhouettes < _EDGE).to(silhouettes.dtype).mean(dim=1) + 0.01).log() + 3
+def _share_below(values: Tensor, limit: float) -> Tensor:
+    """Logarithms (B, partitions) of the share of rows (B, N, partitions) below a limit."""
+    return ((values < limit).to(values.dtype).mean(dim=1) + 0.01).log() + 3
 
 
 def _slopes(inertia: Tensor, counts: Sequence[int]) -> Tensor:

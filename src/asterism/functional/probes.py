@@ -30,6 +30,7 @@ __all__ = [
 
 _RIDGE = 0.05
 _TIE = 0.01
+_FAR = 3.0  # largest margin
 _COINCIDENT = 2e-3  # of the centres' spread: nearer ones are one, but for rounding
 
 
@@ -39,6 +40,7 @@ class QuickPartitions(NamedTuple):
     centers: Tensor  # (B, sum of counts, D), or shares (B, N, sum of counts) of rows in groups
     labels: Tensor  # (B, N, counts)
     silhouettes: Tensor  # (B, N, counts) of each row, simplified
+    margins: Tensor  # (B, N, counts) of each row: 1 at its centre, 0 half way to the next
     inertia: Tensor  # (B, counts) share of the sum of squares left
 
 
@@ -148,21 +150,13 @@ def quick_kmeans(
     """
     seeds = x[_batch(x), _seeds(distance.square(), max(counts))]
     total = (x - x.mean(dim=1, keepdim=True)).square().sum(dim=(1, 2)).clamp_min(1e-12)
-    centers, inertia = [], []
-    for count in counts:
-        center = seeds[:, :count]
-        for _ in range(n_steps):
-            label = torch.cdist(x, center).argmin(dim=-1)
-            member = torch.nn.functional.one_hot(label, count).to(x.dtype)
-            size = member.sum(dim=1)
-            mean = member.mT @ x / size.clamp_min(1)[..., None]
-            center = torch.where(size[..., None] > 0, mean, center)
-        centers.append(center)
-        left = torch.cdist(x, center).min(dim=-1).values.square().sum(dim=1)
-        inertia.append(left / total)
-    joined = torch.cat(centers, dim=1)
-    labels, silhouettes = nearest_centers(x, joined, counts)
-    return QuickPartitions(joined, labels, silhouettes, torch.stack(inertia, dim=1))
+    centers = torch.cat([seeds[:, :count] for count in counts], dim=1)
+    for _ in range(n_steps):
+        member = _members(torch.cdist(x, centers), counts)
+        size = member.sum(dim=1)[..., None]
+        centers = torch.where(size > 0, member.mT @ x / size.clamp_min(1), centers)
+    inertia = _left(torch.cdist(x, centers).square(), counts) / total[:, None]
+    return QuickPartitions(centers, *nearest_centers(x, centers, counts), inertia)
 
 
 def quick_groups(squared: Tensor, counts: Sequence[int], n_steps: int = 8) -> QuickPartitions:
@@ -176,34 +170,47 @@ def quick_groups(squared: Tensor, counts: Sequence[int], n_steps: int = 8) -> Qu
     seeds = _seeds(squared, max(counts))
     n = squared.shape[1]
     total = (squared.sum(dim=(1, 2)) / (2 * n)).clamp_min(1e-12)
-    shares, inertia = [], []
-    for count in counts:
-        share = torch.nn.functional.one_hot(seeds[:, :count], n).to(squared.dtype).mT
-        for _ in range(n_steps):
-            label = _to_means(squared, share, squared).argmin(dim=-1)
-            member = torch.nn.functional.one_hot(label, count).to(squared.dtype)
-            size = member.sum(dim=1, keepdim=True)
-            share = torch.where(size > 0, member / size.clamp_min(1), share)
-        shares.append(share)
-        left = _to_means(squared, share, squared).amin(dim=-1).sum(dim=1)
-        inertia.append(left / total)
-    joined = torch.cat(shares, dim=2)
-    labels, silhouettes = nearest_groups(squared, joined, squared, counts)
-    return QuickPartitions(joined, labels, silhouettes, torch.stack(inertia, dim=1))
+    joined = torch.cat([seeds[:, :count] for count in counts], dim=1)
+    shares = torch.nn.functional.one_hot(joined, n).to(squared.dtype).mT
+    for _ in range(n_steps):
+        member = _members(_to_means(squared, shares, squared), counts)
+        size = member.sum(dim=1, keepdim=True)
+        shares = torch.where(size > 0, member / size.clamp_min(1), shares)
+    inertia = _left(_to_means(squared, shares, squared), counts) / total[:, None]
+    found = nearest_groups(squared, shares, squared, counts)
+    return QuickPartitions(shares, *found, inertia)
+
+
+def _members(apart: Tensor, counts: Sequence[int]) -> Tensor:
+    """1 where a row (B, N) is nearest to a centre among those of one count, (B, N, all centres)."""
+    nearest, start = [], 0
+    for part in apart.split(list(counts), dim=-1):
+        nearest.append(part.argmin(dim=-1) + start)
+        start += part.shape[-1]
+    return torch.zeros_like(apart).scatter_(2, torch.stack(nearest, dim=-1), 1.0)
+
+
+def _left(squared: Tensor, counts: Sequence[int]) -> Tensor:
+    """Sums (B, counts) of the squared distances (B, N, all centres) to the nearest."""
+    parts = squared.split(list(counts), dim=-1)
+    return torch.stack([part.amin(dim=-1).sum(dim=1) for part in parts], dim=1)
 
 
 def nearest_groups(
     squared: Tensor, shares: Tensor, among: Tensor, counts: Sequence[int]
-) -> tuple[Tensor, Tensor]:
-    """Nearest group and simplified silhouette of rows (B, Q) at ``squared`` (B, Q, N), as below.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Nearest group, silhouette and margin of rows (B, Q) at ``squared`` (B, Q, N), as below.
 
     ``among`` (B, N, N) are the squared distances of the rows that form the groups.
     """
-    own = _exact(among)
-    exact = _to_means(own if squared is among else _exact(squared), _exact(shares), own)
-    apart = exact.clamp_min(0).sqrt().to(squared)
+    own, member = _exact(among), _exact(shares)
+    to_own = _to_means(own, member, own)
+    to_all = to_own if squared is among else _to_means(_exact(squared), member, own)
+    means = member.mT @ to_own  # distances to a mean, averaged over a group: the means' distance
+    means = means - means.diagonal(dim1=1, dim2=2)[..., None]  # and the spread within the group
+    apart, between = (part.clamp_min(0).sqrt().to(squared) for part in (to_all, means))
     spread = (among.sum(dim=(1, 2)) / 2).sqrt() / among.shape[1]
-    return _nearest(apart, _COINCIDENT * spread, counts)
+    return _nearest(apart, between, _COINCIDENT * spread, counts)
 
 
 def _to_means(squared: Tensor, shares: Tensor, among: Tensor) -> Tensor:
@@ -231,26 +238,42 @@ def _batch(x: Tensor) -> Tensor:
     return torch.arange(len(x), device=x.device)[:, None]
 
 
-def nearest_centers(x: Tensor, centers: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Nearest centre and simplified silhouette (b − a) / b of rows (B, Q, D), each (B, Q, counts).
+def nearest_centers(
+    x: Tensor, centers: Tensor, counts: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Nearest centre, simplified silhouette and margin of rows (B, Q, D), each (B, Q, counts).
 
-    a and b are the distances to the nearest and to the second centre.
+    With a and b the distances to the nearest and to the second centre, and c that of the two, the
+    silhouette is (b − a) / b, which vanishes in many dimensions, and the margin (b² − a²) / c²,
+    which does not: the place along the line of the two centres, 1 at the nearest, 0 half way.
     """
     spread = (centers - centers.mean(dim=1, keepdim=True)).square().sum(dim=2).mean(dim=1).sqrt()
     # Products would round away the distance of a row that is a centre.
     apart = torch.cdist(x, centers, compute_mode="donot_use_mm_for_euclid_dist")
-    return _nearest(apart, _COINCIDENT * spread, counts)
+    between = torch.cdist(centers, centers, compute_mode="donot_use_mm_for_euclid_dist")
+    return _nearest(apart, between, _COINCIDENT * spread, counts)
 
 
-def _nearest(apart: Tensor, floor: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
-    labels, silhouettes = [], []
-    for distance in apart.split(list(counts), dim=-1):
-        two, order = distance.topk(2, dim=-1, largest=False)
-        labels.append(order[..., 0])
+def _nearest(
+    apart: Tensor, between: Tensor, floor: Tensor, counts: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """From distances of rows (B, Q, sum of counts) and of centres among themselves."""
+    labels, silhouettes, margins = [], [], []
+    start = 0
+    for count in counts:
+        block = slice(start, start + count)
+        start += count
+        two, order = apart[..., block].topk(2, dim=-1, largest=False)
+        near, far = two.unbind(dim=-1)
+        first, second = order.unbind(dim=-1)
+        line = between[:, block, block].flatten(1).gather(1, (first * count + second).flatten(1))
+        labels.append(first)
         # Where both centres are where the row is, nothing is said.
-        clear = two[..., 1] > floor[:, None]
-        silhouettes.append(torch.where(clear, 1 - two[..., 0] / two[..., 1].clamp_min(1e-12), 1.0))
-    return torch.stack(labels, dim=-1), torch.stack(silhouettes, dim=-1)
+        clear = far > floor[:, None]
+        silhouettes.append(torch.where(clear, 1 - near / far.clamp_min(1e-12), 1.0))
+        margin = (far - near) * (far + near) / line.square().clamp_min(1e-24)
+        margins.append(torch.where(line > floor[:, None], margin.clamp_max(_FAR), 1.0))
+    return tuple(torch.stack(part, dim=-1) for part in (labels, silhouettes, margins))  # type: ignore[return-value]
 
 
 def _exact(x: Tensor) -> Tensor:

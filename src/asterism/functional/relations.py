@@ -13,13 +13,15 @@ tenth neighbour and c_i to the fifth, pairs of rows have
     leading      as distance, but of Σ x, Σ the covariance: what the leading axes say
     affine       as distance, after the scatter of neighbours was made round (``local_metric``)
     same_k       1 if quick k-means with k centres puts both in one cluster, for several k
+    leading_k    the same of Σ x: in many dimensions single rows are poor seeds, but not there
     affine_k     the same after the scatter of neighbours was made round
     diffuse_k    the same in the diffusion map, where a row is where its walks end: quick spectral
                  clustering
 
-and each row its silhouette in all the quick partitions, compared with the mean of all rows, and the
-chance of a walk to return. What describes the data set as a whole is in ``Context.facts``, see
-:mod:`asterism.functional.facts`. All are brought to about unit spread by constants.
+and each row its silhouette in all the quick partitions, compared with the mean of all rows, its
+margin in them, and the chance of a walk to return. What describes the data set as a whole is in
+``Context.facts``, see :mod:`asterism.functional.facts`. All are brought to about unit spread by
+constants.
 
 Rows at equal distance are neighbours together. Nothing is drawn at random and nothing depends on
 the order of the rows, so the features are permuted with them; where rows are equal, the quick
@@ -50,6 +52,7 @@ __all__ = [
     "AFFINE_COUNTS",
     "COUNTS",
     "DIFFUSE_COUNTS",
+    "LEADING_COUNTS",
     "N_FACTS",
     "PAIR_FEATURES",
     "ROW_FEATURES",
@@ -68,10 +71,18 @@ AFFINE_COUNTS = (2, 3, 4, 6, 9)
 DIFFUSE_COUNTS = (2, 3, 4, 6, 9, 14, 24)
 """The same, in the diffusion map."""
 
+LEADING_COUNTS = (2, 3, 4, 7)
+"""The same, along the leading axes."""
+
 WALKS = (8, 64, 512)
 """Steps of the random walks: powers of two."""
 
-_FAMILIES = {"same": COUNTS, "affine": AFFINE_COUNTS, "diffuse": DIFFUSE_COUNTS}
+_FAMILIES = {
+    "same": COUNTS,
+    "affine": AFFINE_COUNTS,
+    "diffuse": DIFFUSE_COUNTS,
+    "leading": LEADING_COUNTS,
+}
 _PARTITIONS = tuple(f"{name}_{k}" for name, counts in _FAMILIES.items() for k in counts)
 
 PAIR_FEATURES = (
@@ -84,16 +95,21 @@ PAIR_FEATURES = (
     "affine",
     *_PARTITIONS,
 )
-ROW_FEATURES = (*(f"silhouette_{p}" for p in _PARTITIONS), *(f"return_{t}" for t in WALKS))
+ROW_FEATURES = (
+    *(f"silhouette_{p}" for p in _PARTITIONS),
+    *(f"return_{t}" for t in WALKS),
+    *(f"margin_{p}" for p in _PARTITIONS),
+)
 
 N_FACTS = count_facts(tuple(_FAMILIES.values()), len(WALKS))
-_ROW = 3.0
+_ROW, _MARGIN = 3.0, 1.5
 _SHORT = 0.2
 
 _NEAR, _CORE = 10, 5
 _TINY = 1e-6
 _EQUAL = 1e-5  # distances that differ by no more, relatively, are equal
 _COARSE = 1e-3  # below it the images' distances, computed by matrix products, are rounding error
+_MIXED = 1e-10  # squared distances of walks that end alike, but for rounding
 _BRIDGE = 1e-8  # weight between any two rows, so that pieces have a distance too
 _LIMIT = 6.0
 
@@ -101,7 +117,7 @@ _LIMIT = 6.0
 class Features(NamedTuple):
     """Rows (B, Q) towards a context (B, N)."""
 
-    pairs: Tensor  # (B, Q, N, F)
+    pairs: Tensor  # (B, F, Q, N)
     rows: Tensor  # (B, Q, R) of single rows
     nearest: Tensor  # (B, Q) row of the context
 
@@ -156,8 +172,10 @@ def describe(x: Tensor) -> tuple[Context, Features]:
         quick_kmeans(x, distance, COUNTS),
         quick_kmeans(x @ affine, views[2], AFFINE_COUNTS),
         quick_groups(diffuse, DIFFUSE_COUNTS),
+        quick_kmeans(x @ leading, views[1], LEADING_COUNTS),
     ]
     silhouettes = torch.cat([found.silhouettes for found in quick], dim=-1)
+    margins = torch.cat([found.margins for found in quick], dim=-1)
     facts = gather_facts(x, quick, tuple(_FAMILIES.values()), paths, core, after)
     context = Context(
         center,
@@ -180,7 +198,7 @@ def describe(x: Tensor) -> tuple[Context, Features]:
         facts,
     )
     self = torch.arange(n, device=x.device).expand(len(x), -1)
-    rows = _row_features(context, silhouettes, after, self)
+    rows = _row_features(context, silhouettes, margins, after, self)
     pairs = _stack(context, views, scale, near, paths, after, context.labels)
     return context, Features(pairs, rows, self)
 
@@ -208,15 +226,16 @@ def cross_features(context: Context, x: Tensor) -> Features:
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
     after = [step @ walk for walk in context.walks]
-    plain, affine, groups = context.centers
+    plain, affine, groups, leading = context.centers
     diffuse = _squared(_ends(after, context.stationary), context.ends)
     quick = [
         nearest_centers(x, plain, COUNTS),
         nearest_centers(x @ context.affine, affine, AFFINE_COUNTS),
         nearest_groups(diffuse, groups, context.diffuse, DIFFUSE_COUNTS),
+        nearest_centers(x @ context.leading, leading, LEADING_COUNTS),
     ]
-    labels, silhouettes = (torch.cat(parts, dim=-1) for parts in zip(*quick, strict=True))
-    rows = _row_features(context, silhouettes, after, order[..., 0])
+    labels, silhouettes, margins = (torch.cat(parts, dim=-1) for parts in zip(*quick, strict=True))
+    rows = _row_features(context, silhouettes, margins, after, order[..., 0])
     pairs = _stack(context, views, scale, near, paths, after, labels)
     return Features(pairs, rows, order[..., 0])
 
@@ -272,16 +291,18 @@ def _ends(walks: list[Tensor], stationary: Tensor) -> Tensor:
 def _squared(ends: Tensor, others: Tensor) -> Tensor:
     """Squared distances (B, Q, N) in the diffusion map.
 
-    In double precision where there is any: within a part they are small beside those between.
+    In double precision where there is any: within a part they are small beside those between. In
+    very small tables all walks end alike, and what differs is rounding.
     """
     exact = torch.float32 if ends.device.type == "mps" else torch.float64
     x, y = ends.to(exact), others.to(exact)
     norms = x.square().sum(dim=2)[:, :, None] + y.square().sum(dim=2)[:, None]
-    return torch.baddbmm(norms, x, y.mT, alpha=-2).clamp_min(0).to(ends.dtype)
+    squared = torch.baddbmm(norms, x, y.mT, alpha=-2)
+    return torch.where(squared > _MIXED, squared, 0.0).to(ends.dtype)
 
 
 def _row_features(
-    context: Context, silhouettes: Tensor, walks: list[Tensor], place: Tensor
+    context: Context, silhouettes: Tensor, margins: Tensor, walks: list[Tensor], place: Tensor
 ) -> Tensor:
     """Features (B, Q, R) of single rows; ``place`` is the nearest row of the context."""
     here = torch.gather(context.stationary, 1, place)
@@ -290,7 +311,8 @@ def _row_features(
         for w in walks
     ]
     compared = _ROW * (silhouettes - context.silhouette[:, None])
-    return torch.cat([compared, torch.stack(back, dim=-1).clamp(-_LIMIT, _LIMIT)], dim=-1)
+    returns = torch.stack(back, dim=-1).clamp(-_LIMIT, _LIMIT)
+    return torch.cat([compared, returns, _MARGIN * (margins - 0.7)], dim=-1)
 
 
 def _stack(
@@ -302,7 +324,7 @@ def _stack(
     walks: list[Tensor],
     labels: Tensor,
 ) -> Tensor:
-    """Features (B, Q, N, F) in the order of ``PAIR_FEATURES``."""
+    """Features (B, F, Q, N) in the order of ``PAIR_FEATURES``."""
     typical = context.typical[:, :, None, None].unbind(1)
     middle = context.core.median(dim=1).values[:, None, None]
     floors = (_TINY, _COARSE, _COARSE)
@@ -319,6 +341,4 @@ def _stack(
             for k in range(labels.shape[2])
         ),
     ]
-    # One after another and then turned: twice as fast as side by side.
-    lines = torch.stack([feature.flatten(1) for feature in features], dim=1)
-    return lines.clamp_(-_LIMIT, _LIMIT).mT.contiguous().unflatten(1, near.shape[1:])
+    return torch.stack(features, dim=1).clamp_(-_LIMIT, _LIMIT)

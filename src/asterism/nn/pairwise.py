@@ -51,7 +51,7 @@ ROWS_AT_ONCE = 32
 
 
 class Relations(NamedTuple):
-    """What the network reads: pairs (B, Q, N, F), tokens (B, Q, T); labels (B, N) in training."""
+    """What the network reads: pairs (B, F, Q, N), tokens (B, Q, T); labels (B, N) in training."""
 
     pairs: Tensor
     tokens: Tensor
@@ -80,11 +80,12 @@ def relate(batch: SetBatch) -> Relations:
 def tokens_of(features: Features, context: Context) -> Tensor:
     """Tokens (B, Q, N_TOKEN): each row's own features, summaries of its pairs, then the facts."""
     pairs = features.pairs
-    nearest = pairs[..., 0].topk(min(max(NEIGHBOURS) + 1, pairs.shape[2]), largest=False).values
+    nearest = pairs[:, 0].topk(min(max(NEIGHBOURS) + 1, pairs.shape[3]), largest=False).values
     ranks = torch.tensor(NEIGHBOURS, device=pairs.device).clamp_max(nearest.shape[2] - 1)
-    mean = pairs.mean(dim=2)
-    deviation = (pairs.square().mean(dim=2) - mean.square()).clamp_min(0).sqrt()
-    facts = context.facts[:, None].expand(-1, pairs.shape[1], -1)
+    mean = pairs.mean(dim=3).mT
+    square = torch.linalg.vector_norm(pairs, dim=3).square().mT / pairs.shape[3]
+    deviation = (square - mean.square()).clamp_min(0).sqrt()
+    facts = context.facts[:, None].expand(-1, pairs.shape[2], -1)
     return torch.cat([mean, deviation, nearest[..., ranks], features.rows, facts], dim=-1)
 
 
@@ -171,8 +172,8 @@ class PairNetwork(nn.Module):
 
         ``n_judged`` asks for the logits of the first rows only; the count is judged by these.
         """
-        seen = self._look(relations)  # (B, Q, N, hidden)
-        biases = self.bias(seen).movedim(-1, 1).chunk(len(self.blocks), dim=1)
+        seen = self._look(relations)  # (B, hidden, Q, N)
+        biases = on_maps(self.bias, seen).chunk(len(self.blocks), dim=1)
         x = self.embed(relations.tokens)
         states = [x]
         for depth, (block, bias) in enumerate(zip(self.blocks, biases, strict=True)):
@@ -182,7 +183,11 @@ class PairNetwork(nn.Module):
         other = own if memory is None else self.norm(memory[-1])
         # Without gradients a few rows at a time: what is made of them stays in the cache.
         rows = x.shape[1] if torch.is_grad_enabled() else ROWS_AT_ONCE
-        parts = zip(*(part[:, :n_judged].split(rows, dim=1) for part in (seen, own)), strict=True)
+        parts = zip(
+            seen[:, :, :n_judged].split(rows, dim=2),
+            own[:, :n_judged].split(rows, dim=1),
+            strict=True,
+        )
         logits = torch.cat([self._logits(saw, said, other) for saw, said in parts], dim=1)
         counts = self.count(torch.cat([own.mean(dim=1), shares_of(logits)], dim=-1))
         return Reading(logits, counts, states)
@@ -190,9 +195,12 @@ class PairNetwork(nn.Module):
     def _logits(self, seen: Tensor, own: Tensor, other: Tensor) -> Tensor:
         """Logits (B, Q, N) of rows that see others so, given both kinds of states."""
         forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
-        judged = self.weigh(torch.cat([seen, forms.movedim(1, -1)], dim=-1))
-        judged = judged + self.lean(own)[:, :, None] + self.lean(other)[:, None]
-        return self.judge(judged).squeeze(-1)
+        judged = on_maps(self.weigh, torch.cat([seen, forms], dim=1))
+        judged += self.lean(own).mT[..., None]
+        judged += self.lean(other).mT[:, :, None]
+        for layer in self.judge:
+            judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else layer(judged)
+        return judged.squeeze(1)
 
     def _look(self, relations: Relations) -> Tensor:
         """First layer of the pair features, with weights of each data set's own."""
@@ -201,10 +209,8 @@ class PairNetwork(nn.Module):
         tuned = self.tune(facts).unflatten(-1, shape)  # (B, hidden, F + 1)
         weight = self.look.weight + tuned[..., :-1]
         bias = self.look.bias + tuned[..., -1]
-        pairs = relations.pairs.flatten(1, 2)
-        return torch.relu(torch.baddbmm(bias[:, None], pairs, weight.mT)).unflatten(
-            1, relations.pairs.shape[1:3]
-        )
+        seen = torch.baddbmm(bias[..., None], weight, relations.pairs.flatten(2))
+        return torch.relu(seen).unflatten(2, relations.pairs.shape[2:])
 
     def _forms(self, x: Tensor) -> Tensor:
         return self.forms(x).unflatten(-1, (self.rank, FORM_WIDTH)).transpose(1, 2)
@@ -219,6 +225,12 @@ class PairNetwork(nn.Module):
         scores = F.binary_cross_entropy_with_logits(reading.logits, same, reduction="none")
         counts = F.cross_entropy(reading.counts, labels.max(dim=1).values.clamp(0, MAX_COUNT - 1))
         return (scores * weights).sum(dim=(1, 2)).mean() + self.count_weight * counts
+
+
+def on_maps(layer: nn.Linear, maps: Tensor) -> Tensor:
+    """A linear layer over the channels of maps (B, channels, Q, N)."""
+    weight = layer.weight.expand(len(maps), -1, -1)
+    return torch.baddbmm(layer.bias[:, None], weight, maps.flatten(2)).unflatten(2, maps.shape[2:])
 
 
 def shares_of(logits: Tensor) -> Tensor:

@@ -133,7 +133,7 @@ def _part(context: Context, own: slice) -> Context:
 
 def _gaps(features: Features) -> np.ndarray:
     """Log distance (B, Q) to the fifth neighbour; the first is the row itself."""
-    distance = features.pairs[..., 0]
+    distance = features.pairs[:, 0]
     rank = min(_GAP + 1, distance.shape[-1])
     return distance.kthvalue(rank, dim=-1).values.double().cpu().numpy()
 

@@ -5,7 +5,9 @@ Every step takes and returns (N, D) columns; ``chance`` is the only source of ra
 
 import numpy as np
 
-__all__ = ["add_noise_columns", "as_table", "standardise", "warp"]
+from asterism.priors.shapes import random_rotation
+
+__all__ = ["add_noise_columns", "as_table", "express", "shear", "standardise", "warp"]
 
 
 def warp(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
@@ -20,6 +22,36 @@ def warp(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         bent = np.tanh(hidden) if chance.random() < 0.7 else np.maximum(hidden, 0)
         x = x + strength * bent @ (chance.standard_normal((dim, dim)) / np.sqrt(dim))
     return x
+
+
+def shear(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    """Stretch space along random axes: all clusters become long in the same direction."""
+    dim = x.shape[1]
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-9)
+    axes = random_rotation(dim, chance)
+    lengths = np.exp(chance.uniform(0.2, 0.9) * chance.standard_normal(dim))
+    return (x @ axes * lengths) @ axes.T
+
+
+def express(x: np.ndarray, dim: int, chance: np.random.Generator) -> np.ndarray:
+    """Many columns (N, dim) that tell of few causes (N, m), each with noise of its own.
+
+    So the columns of a table are correlated: its rows fill far fewer dimensions than it has.
+    """
+    m = x.shape[1]
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-9)
+    loadings = chance.standard_normal((m, dim))
+    if chance.random() < 0.5:  # a column tells of some causes only
+        told = chance.random((m, dim)) < 0.4
+        told[chance.integers(m, size=dim), np.arange(dim)] = True
+        loadings *= told
+    y = x @ loadings / np.linalg.norm(loadings, axis=0)
+    if chance.random() < 0.3:  # some columns reach a ceiling
+        capped = chance.random(dim) < 0.4
+        y[:, capped] = np.tanh(1.5 * y[:, capped])
+    noise = chance.uniform(0.02, chance.uniform(0.1, 0.9), dim)
+    y = y / np.maximum(y.std(axis=0), 1e-9)
+    return np.sqrt(1 - noise) * y + np.sqrt(noise) * chance.standard_normal(y.shape)
 
 
 def add_noise_columns(x: np.ndarray, n_noise: int, chance: np.random.Generator) -> np.ndarray:
@@ -46,11 +78,12 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
     """Turn columns into what tables hold, then encode them as the library's encoder would."""
     x = x.copy()
     n, dim = x.shape
-    if chance.random() < 0.2:  # skewed columns: incomes, counts, concentrations
-        for j in np.flatnonzero(chance.random(dim) < 0.4):
+    if chance.random() < 0.25:  # skewed columns: incomes, counts, concentrations
+        share, most = chance.uniform(0.2, 1.0), chance.uniform(0.6, 1.6)
+        for j in np.flatnonzero(chance.random(dim) < share):
             scaled = (x[:, j] - x[:, j].mean()) / max(float(x[:, j].std()), 1e-9)
-            x[:, j] = np.exp(chance.uniform(0.3, 1.0) * scaled)
-    if chance.random() < 0.2:  # rounding, of some columns or of all
+            x[:, j] = np.exp(chance.uniform(0.3, most) * scaled)
+    if chance.random() < 0.25:  # rounding, of some columns or of all
         some = chance.random(dim) < (1.0 if chance.random() < 0.4 else 0.5)
         for j in np.flatnonzero(some):
             step = max(float(x[:, j].std()), 1e-9) * chance.choice([0.05, 0.2, 0.5, 1.0])

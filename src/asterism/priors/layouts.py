@@ -93,25 +93,35 @@ def overlapping(
 ) -> Layout:
     """Clouds of one shape so close that they look like one, next to clouds that are one.
 
-    Gaussian or with heavy tails. What tells them apart is how a heap is flattened along an axis,
-    not a gap.
+    Gaussian, with heavy tails or with dense cores; one by itself may be lopsided or evenly filled.
+    What tells few of them apart is how a heap is flattened along an axis, not a gap; many are told
+    by how evenly they lie.
     """
-    if len(sizes) == 1 and chance.random() < 0.4:  # an even spread is one cluster too
-        shape = SHAPES[str(chance.choice(["box", "ball"]))]
+    if len(sizes) == 1 and chance.random() < 0.4:  # an even or a lopsided spread is one cluster too
+        shape = SHAPES[str(chance.choice(["box", "ball", "skewed", "skewed"]))]
         return shape(int(sizes[0]), dim, chance), np.zeros(int(sizes[0]), dtype=np.int64)
-    freedom = chance.uniform(2.5, 8.0) if chance.random() < 0.3 else None
-    stretch = np.exp(chance.uniform(0, 0.6) * chance.standard_normal(dim))
+    kind = str(chance.choice(["gaussian", "heavy", "peaked"], p=[0.5, 0.25, 0.25]))
+    freedom = chance.uniform(2.5, 8.0)
+    if kind == "peaked":  # dense cores show where their surroundings have merged
+        separation *= chance.uniform(0.6, 1.0)
+    # One cloud may be as long as two side by side, and in any direction: correlated columns.
+    longest = 1.2 if len(sizes) == 1 else 0.6
+    stretch = np.diag(np.exp(chance.uniform(0, longest) * chance.standard_normal(dim)))
+    if chance.random() < 0.7:
+        stretch = stretch @ random_rotation(dim, chance).T
+    spread = chance.uniform(0.2, 0.6) if chance.random() < 0.6 else 0.1
     parts = []
     for size in sizes:
-        part = chance.standard_normal((max(int(size), dim + 2), dim)) * stretch
-        if freedom is not None:
+        shape = SHAPES["peaked" if kind == "peaked" else "spherical"]
+        part = shape(max(int(size), dim + 2), dim, chance) @ stretch
+        if kind == "heavy":
             part /= np.sqrt(chance.chisquare(freedom, (len(part), 1)) / freedom)
-        parts.append(part * np.exp(0.1 * chance.standard_normal()))
+        parts.append(part * np.exp(spread * chance.standard_normal()))
     moments = np.stack([np.atleast_2d(np.cov(part.T)) for part in parts])
     centers = place(moments, separation, 0.0, _plane(dim, chance), chance)
     parts = [part[:size] + center for part, size, center in zip(parts, sizes, centers, strict=True)]
     x, labels = _assemble(parts)
-    if chance.random() < 0.6:
+    if kind != "heavy" and chance.random() < 0.6:  # how far out a row lies says nothing in a tail
         labels = _nearest(x, centers, moments, labels)
     return x, labels
 
@@ -210,14 +220,14 @@ def _clusters(
 def _nearest(
     x: np.ndarray, centers: np.ndarray, moments: np.ndarray, labels: np.ndarray
 ) -> np.ndarray:
-    """Labels of a reader who parts what overlaps: each row that of the nearest centre.
+    """Labels of a reader who parts what overlaps: each row that of the cloud it is likeliest of.
 
-    Distances are in units of each cluster's mean deviation. Where more than a quarter of the rows
-    would change, or a cluster vanish, the clusters are no regions around centres: nothing changes.
+    Clouds are round Gaussians of each cluster's mean deviation. Where more than a quarter of the
+    rows would change, or a cluster vanish, the clusters are no such regions: nothing changes.
     """
-    size = np.sqrt(np.maximum(np.trace(moments, axis1=1, axis2=2) / x.shape[1], 1e-12))
-    squared = ((x[:, None] - centers[None]) ** 2).sum(axis=-1) / size**2
-    nearest = squared.argmin(axis=1)
+    variance = np.maximum(np.trace(moments, axis1=1, axis2=2) / x.shape[1], 1e-12)
+    squared = ((x[:, None] - centers[None]) ** 2).sum(axis=-1)
+    nearest = (squared / variance + x.shape[1] * np.log(variance)).argmin(axis=1)
     sizes = np.bincount(nearest, minlength=len(centers))
     regions = (nearest == labels).mean() > 0.75 and sizes.min() >= min(4, np.bincount(labels).min())
     return nearest if regions else labels
@@ -250,7 +260,7 @@ def _shells(
 
 def _spirals(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
     arms = len(sizes)
-    turns = chance.uniform(0.6, 1.6)
+    turns = chance.uniform(0.6, 2.4)
     parts = []
     for k, n in enumerate(sizes):
         t = np.sqrt(chance.uniform(0.05, 1.0, int(n))) * turns

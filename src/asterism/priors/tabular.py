@@ -10,12 +10,18 @@ How hard and how fine a data set is comes first, whatever the dimension:
     d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
-Every tenth data set is one to three clouds that overlap. The others have a layout (scattered 53 %,
-families 10 %, wound 30 %, coded 7 %; where one does not fit K or d, scattered), shapes, warps,
-noise rows and columns, and what happens to columns on the way to a table. A draw whose clusters are
-not found again by nine nearest neighbours that know all the true labels, nor by the nearest of the
-true means, is thrown away, if it takes no more than twenty draws: nobody could label it. (In many
-dimensions neighbours alone fail where the centres are plain to see.)
+Every seventh data set is of clouds that overlap: one to three of δ from 1.8 to 3.2, or a crowd of
+δ from 2.4 to 6. The others have a layout (scattered 53 %, families 10 %, wound 30 %, coded 7 %;
+where one does not fit K or d, scattered), shapes, warps, shears, noise rows and columns, and what
+happens to columns on the way to a table. Half of those with five columns or more, but for coded
+ones, are laid out in two to six dimensions, of which the columns tell; the columns' own noise
+brings clusters nearer than δ.
+
+A draw whose clusters are not found again by nine nearest neighbours that know all the true labels,
+nor by round Gaussians around the true means, is thrown away, if it takes no more than twenty draws:
+nobody could label it. (In many dimensions neighbours alone fail where the clouds are plain to see.)
+Many clusters pass less often than few, so that those that are kept have somewhat fewer than the law
+above says.
 """
 
 from dataclasses import dataclass
@@ -24,19 +30,26 @@ import numpy as np
 import torch
 
 from asterism.functional.sets import SetBatch
-from asterism.priors.columns import add_noise_columns, as_table, standardise, warp
+from asterism.priors.columns import (
+    add_noise_columns,
+    as_table,
+    express,
+    shear,
+    standardise,
+    warp,
+)
 from asterism.priors.layouts import coded, families, overlapping, scattered, wound
 
 __all__ = ["TabularPrior"]
 
-_CENTRED = 0.82  # share of rows that the nearest centre must give back, where neighbours fail
+_CENTRED = 0.82  # share of rows that round clouds must give back, where neighbours fail
 _CROWD = 4.5  # separation up to which many clusters are moved apart
 _SHARES = {
-    "scattered": 0.48,
-    "families": 0.09,
-    "wound": 0.27,
+    "scattered": 0.46,
+    "families": 0.08,
+    "wound": 0.26,
     "coded": 0.06,
-    "overlapping": 0.10,
+    "overlapping": 0.14,
 }
 
 
@@ -103,15 +116,20 @@ class TabularPrior:
         if chance.random() < 0.12:  # far apart: beyond doubt, but features look unlike all others
             separation *= float(np.exp(chance.uniform(0, 2)))
         kind = self._draw_kind(dim, n_clusters, chance)
-        x, labels = self._lay_out(kind, sizes, dim, separation, chance)
-        if chance.random() < 0.25 and dim > 1 and kind != "coded":
-            x = warp(x, chance)
+        told = dim >= 5 and kind != "coded" and chance.random() < 0.5
+        causes = int(chance.integers(2, min(6, dim - 1) + 1)) if told else dim
+        x, labels = self._lay_out(kind, sizes, causes, separation, chance)
+        bend = chance.random() if dim > 1 and kind != "coded" else 1.0
+        if bend < 0.4:
+            x = warp(x, chance) if bend < 0.25 else shear(x, chance)
         if n_noise:
             low_corner, high_corner = np.quantile(x, [0.01, 0.99], axis=0)
             margin = 0.15 * (high_corner - low_corner)
             stray = chance.uniform(low_corner - margin, high_corner + margin, (n_noise, x.shape[1]))
             x = np.concatenate([x, stray])
             labels = np.concatenate([labels, np.full(n_noise, -1)])
+        if told:
+            x = express(x, dim, chance)
         if chance.random() < 0.2:
             most = max(1, min(x.shape[1], self.max_columns - x.shape[1]))
             x = add_noise_columns(x, int(chance.integers(1, most + 1)), chance)
@@ -120,11 +138,16 @@ class TabularPrior:
     def _overlap(
         self, n: int, dim: int, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """One to three round clouds of about one size, close together."""
-        n_clusters = int(chance.choice([1, 2, 3], p=[0.25, 0.5, 0.25]))
-        n_clusters = max(1, min(n_clusters, self.max_clusters, n // 5))
+        """Clouds of one kind, close together: one to three, or a crowd, of ten rows at least."""
+        most = max(1, min(self.max_clusters, n // 10))
+        if crowd := most >= 8 and chance.random() < 0.3:
+            n_clusters = int(np.exp(chance.uniform(np.log(6), np.log(most + 1))))
+            dim = dim if chance.random() < 0.4 else min(dim, int(chance.integers(2, 4)))
+        else:
+            n_clusters = min(int(chance.choice([1, 2, 3], p=[0.3, 0.5, 0.2])), most)
         sizes = draw_sizes(n, n_clusters, chance, evenness=20.0)
-        separation = float(np.exp(chance.uniform(np.log(1.4), np.log(3.2))))
+        low, high = (2.4, 6.0) if crowd else (1.8, 3.2)
+        separation = float(np.exp(chance.uniform(np.log(low), np.log(high))))
         x, labels = overlapping(sizes, dim, separation, chance)
         finish = as_table(x, labels, chance) if chance.random() < 0.3 else standardise(x, chance)
         return finish, labels
@@ -165,11 +188,12 @@ class TabularPrior:
             width = int(chance.integers(5, min(25, self.max_columns) + 1))
             return coded(sizes, max(dim, width), chance)
         if kind == "wound":
-            return wound(sizes, dim, max(separation, 4.0), chance)
+            thin = np.exp(chance.uniform(0, 1.5)) if chance.random() < 0.4 else 1.0
+            return wound(sizes, dim, max(separation, 4.0) * thin, chance)
         return (families if kind == "families" else scattered)(sizes, dim, separation, chance)
 
     def _recoverable(self, x: np.ndarray, labels: np.ndarray) -> bool:
-        """Whether nine neighbours' votes, or else the nearest centre, give back most labels."""
+        """Whether nine neighbours' votes, or else round clouds, give back most labels."""
         known = labels >= 0
         x, labels = x[known].astype(np.float32), labels[known]
         n_clusters = int(labels.max()) + 1
@@ -183,10 +207,23 @@ class TabularPrior:
         np.add.at(votes, (np.arange(len(x))[:, None], labels[nearest]), 1)
         if (votes.argmax(axis=1) == labels).mean() >= self.recoverable:
             return True
-        member = np.eye(n_clusters, dtype=np.float32)[labels]
-        centers = member.T @ x / np.maximum(member.sum(axis=0), 1)[:, None]
-        nearest = ((centers**2).sum(axis=1) - 2 * x @ centers.T).argmin(axis=1)
-        return bool((nearest == labels).mean() >= _CENTRED)
+        return bool((_likeliest_cloud(x, labels) == labels).mean() >= _CENTRED)
+
+
+def _likeliest_cloud(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Cluster (N,) of each row, were all round Gaussians: argmin_k |x − c_k|² / v_k + log v_k.
+
+    c_k and v_k are the mean and the mean squared distance from it. A row's own centre is the one
+    without it: in many dimensions a row is near any centre that it helped to set.
+    """
+    member = np.eye(labels.max() + 1, dtype=np.float32)[labels]
+    sizes = np.maximum(member.sum(axis=0), 1)
+    centers = member.T @ x / sizes[:, None]
+    squared = (x**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1) - 2 * x @ centers.T
+    squared *= 1 + member * ((sizes / np.maximum(sizes - 1, 1)) ** 2 - 1)
+    spread = (squared * member).sum(axis=0) / sizes
+    spread = np.maximum(spread, 1e-6 * max(float(spread.max()), 1e-12))
+    return (squared / spread + np.log(spread)).argmin(axis=1)
 
 
 def draw_sizes(

@@ -76,8 +76,8 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         :mod:`asterism.functional.decisions`.
     candidates : {"tree", "classical"}, default="tree"
         Partitions to choose from: cuts of the tree of pair probabilities; or those and the quick
-        classical partitions that the network was shown: k-means, as it is, under a local metric
-        and in the diffusion map. Not with labels or links.
+        classical partitions that the network was shown: k-means, as it is, along leading axes,
+        under a local metric and in the diffusion map. Not with labels or links.
     context_size : int, default=512
         Most rows the network reads together. More show finer clusters and take longer.
     weights : str or path, default="default"
