@@ -199,10 +199,10 @@ def test_a_large_table_keeps_number_links_classes_and_rare_clusters(monkeypatch)
     labels = model.fit_predict(X, known)
     assert len(set(labels[:60:2])) == len(set(labels[1:60:2])) == 1
     assert labels[0] != labels[1]
-    X[:6] = 60 + 0.1 * X[:6]
-    assert (model.fit_predict(X)[:6] == model.labels_[0]).all()
-    assert (model.labels_ == model.labels_[0]).sum() == 6
-    assert np.ptp(model.outlier_score_[:6]) < 0.1
+    X[:16] = 60 + 0.1 * X[:16]  # the pool of 400 rows holds about four of them
+    assert (model.fit_predict(X)[:16] == model.labels_[0]).all()
+    assert (model.labels_ == model.labels_[0]).sum() == 16
+    assert np.ptp(model.outlier_score_[:16]) < 0.1
 
 
 def test_rows_much_nearer_than_others_are_known_again():
