@@ -199,10 +199,10 @@ def test_a_large_table_keeps_number_links_classes_and_rare_clusters(monkeypatch)
     labels = model.fit_predict(X, known)
     assert len(set(labels[:60:2])) == len(set(labels[1:60:2])) == 1
     assert labels[0] != labels[1]
-    X[:16] = 60 + 0.1 * X[:16]  # the pool of 400 rows holds about four of them
-    assert (model.fit_predict(X)[:16] == model.labels_[0]).all()
-    assert (model.labels_ == model.labels_[0]).sum() == 16
-    assert np.ptp(model.outlier_score_[:16]) < 0.1
+    X[:6] = 60 + 0.1 * np.vstack([np.eye(3), -np.eye(3)])  # each as far from its neighbours
+    assert (model.fit_predict(X)[:6] == model.labels_[0]).all()
+    assert (model.labels_ == model.labels_[0]).sum() == 6
+    assert np.ptp(model.outlier_score_[:6]) < 0.1
 
 
 def test_rows_much_nearer_than_others_are_known_again():
@@ -251,6 +251,16 @@ def test_a_context_covers_rare_clusters_and_what_is_fixed():
     assert len(chosen) == 64 == len(np.unique(chosen))
     assert {3, 7, 11} <= set(chosen)
     assert choose_context(np.ones((100, 2)), 10, 0).shape == (10,)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_clusters_of_a_large_table_are_read_with_company(seed):
+    X = np.random.default_rng(0).standard_normal((60_000, 3))
+    rare = np.arange(12) * 5000  # of the 20 000 rows drawn at random about four
+    X[rare] = [30, 30, 30] + 0.1 * X[rare]
+    chance = np.random.RandomState(seed)
+    sample = sampling.draw_sample(X, "standard", "pull", 512, chance, n_contexts=3)
+    assert all(np.isin(sample.pool[places], rare).sum() >= 4 for places in sample.chosen)
 
 
 def test_turned_rows_keep_their_distances():

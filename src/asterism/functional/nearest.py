@@ -8,7 +8,7 @@ A block of rows against all references is one matrix product that stays in the c
 import numpy as np
 import torch
 
-__all__ = ["nearest_rows", "reference_gaps"]
+__all__ = ["depth_among", "nearest_rows", "reference_gaps"]
 
 _BLOCK = 1024
 
@@ -28,6 +28,23 @@ def nearest_rows(X: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.
     ]
     index = torch.cat(found) if found else torch.zeros(0, dtype=torch.long)
     return index.numpy(), (rows - others[index]).norm(dim=1).numpy()
+
+
+def depth_among(X: np.ndarray, references: np.ndarray, rank: int) -> np.ndarray:
+    """Distance (Q,) of each row (Q, D) to the ``rank``-th nearest reference (R, D), or the last.
+
+    >>> depth_among(np.zeros((1, 1)), np.array([[3.0], [1.0], [2.0]]), 2).tolist()
+    [2.0]
+    """
+    rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
+    others = torch.from_numpy(np.ascontiguousarray(references, dtype=np.float32))
+    rank = min(rank, len(others))
+    found = []
+    for part in rows.split(_BLOCK):
+        near = torch.addmm(others.square().sum(dim=1), part, others.T, alpha=-2)
+        last = near.topk(rank, dim=1, largest=False).indices[:, -1]
+        found.append((part - others[last]).norm(dim=1))
+    return torch.cat(found).numpy()
 
 
 def reference_gaps(references: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from asterism.priors.shapes import (
     random_directions,
     random_rotation,
 )
+from asterism.priors.windings import arcs, blob_in_ring, shells, spirals, waves
 
 __all__ = ["coded", "families", "overlapping", "scattered", "wound"]
 
@@ -77,7 +78,7 @@ def families(sizes: np.ndarray, dim: int, separation: float, chance: np.random.G
 def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator) -> Layout:
     """Shells, spirals, interlocked arcs, waves or a blob in a ring: no straight cut parts them."""
     kinds: list[Callable[..., list[np.ndarray]]]
-    kinds = [partial(_shells, dim=min(dim, 3)), _spirals, _arcs, _waves, _blob_in_ring]
+    kinds = [partial(shells, dim=min(dim, 3)), spirals, arcs, waves, blob_in_ring]
     make = kinds[int(chance.integers(len(kinds)))]
     thickness = 1.0 / separation
     parts = make(sizes, thickness, chance)
@@ -106,12 +107,12 @@ def overlapping(
         separation *= chance.uniform(0.6, 1.0)
     # One cloud may be as long as two side by side, and in any direction: correlated columns.
     longest = 1.2 if len(sizes) == 1 else 0.6
-    stretch = np.diag(np.exp(chance.uniform(0, longest) * chance.standard_normal(dim)))
-    if chance.random() < 0.7:
-        stretch = stretch @ random_rotation(dim, chance).T
+    alike = chance.random() < 0.65
+    stretch = _stretch(dim, longest, chance)
     spread = chance.uniform(0.2, 0.6) if chance.random() < 0.6 else 0.1
     parts = []
     for size in sizes:
+        stretch = stretch if alike else _stretch(dim, longest, chance)
         shape = SHAPES["peaked" if kind == "peaked" else "spherical"]
         part = shape(max(int(size), dim + 2), dim, chance) @ stretch
         if kind == "heavy":
@@ -124,6 +125,12 @@ def overlapping(
     if kind != "heavy" and chance.random() < 0.6:  # how far out a row lies says nothing in a tail
         labels = _nearest(x, centers, moments, labels)
     return x, labels
+
+
+def _stretch(dim: int, most: float, chance: np.random.Generator) -> np.ndarray:
+    """Matrix (dim, dim) that makes a round cloud long, in any direction or along the columns."""
+    stretch = np.diag(np.exp(chance.uniform(0, most) * chance.standard_normal(dim)))
+    return stretch @ random_rotation(dim, chance).T if chance.random() < 0.7 else stretch
 
 
 def coded(sizes: np.ndarray, dim: int, chance: np.random.Generator) -> Layout:
@@ -242,64 +249,3 @@ def _plane(dim: int, chance: np.random.Generator) -> np.ndarray:
 def _assemble(parts: list[np.ndarray]) -> Layout:
     labels = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     return np.concatenate(parts), labels
-
-
-# --- wound up: lists of (n_k, 2 or 3) with a gap of one and noise of the given thickness ----------
-
-
-def _shells(
-    sizes: np.ndarray, thickness: float, chance: np.random.Generator, dim: int
-) -> list[np.ndarray]:
-    first = chance.uniform(0.0, 1.5)
-    return [
-        random_directions(int(n), dim, chance)
-        * (first + k + thickness * chance.standard_normal((int(n), 1)))
-        for k, n in enumerate(sizes)
-    ]
-
-
-def _spirals(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
-    arms = len(sizes)
-    turns = chance.uniform(0.6, 2.4)
-    parts = []
-    for k, n in enumerate(sizes):
-        t = np.sqrt(chance.uniform(0.05, 1.0, int(n))) * turns
-        angle = 2 * np.pi * (t + k / arms)
-        radius = arms * t  # the gap between neighbouring arms is one
-        curve = np.c_[radius * np.cos(angle), radius * np.sin(angle)]
-        parts.append(curve + thickness * chance.standard_normal(curve.shape))
-    return parts
-
-
-def _arcs(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
-    depth = chance.uniform(0.2, 0.6)
-    parts = []
-    for k, n in enumerate(sizes):
-        angle = np.pi * chance.random(int(n))
-        flip = 1 if k % 2 == 0 else -1
-        curve = 2 * np.c_[np.cos(angle) + k, flip * np.sin(angle) + (k % 2) * depth]
-        parts.append(curve + thickness * chance.standard_normal(curve.shape))
-    return parts
-
-
-def _waves(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
-    height, pace = chance.uniform(0.0, 2.0), chance.uniform(0.3, 1.2)
-    parts = []
-    for k, n in enumerate(sizes):
-        t = chance.uniform(-4, 4, int(n))
-        curve = np.c_[t, height * np.sin(pace * t) + k]
-        parts.append(curve + thickness * chance.standard_normal(curve.shape))
-    return parts
-
-
-def _blob_in_ring(
-    sizes: np.ndarray, thickness: float, chance: np.random.Generator
-) -> list[np.ndarray]:
-    radius = chance.uniform(0.4, 1.2)
-    inner = radius * chance.standard_normal((int(sizes[0]), 2)) / 2
-    parts = [inner]
-    for k, n in enumerate(sizes[1:]):
-        angle = 2 * np.pi * chance.random(int(n))
-        distance = radius + 1 + k + thickness * chance.standard_normal(int(n))
-        parts.append(distance[:, None] * np.c_[np.cos(angle), np.sin(angle)])
-    return parts

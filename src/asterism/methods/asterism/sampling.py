@@ -1,7 +1,8 @@
 """What the network is given of a table: which rows, in which coordinates.
 
     scaled      (x − offset) · factor, heavy tails pulled in, in single precision
-    pool        all rows, or 20 000 of a larger table, so that the choice costs the same for any N
+    pool        all rows; of a larger table 20 000 at random and 2 000 where these leave gaps, which
+                takes one look at every row
     contexts    rows of the pool that are read together, see ``functional.contexts``
     axes        where a context has more columns than rows, the dimensions it spans
 
@@ -12,13 +13,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asterism.functional.contexts import choose_context, spanned_axes, turn
+from asterism.functional.contexts import (
+    choose_context,
+    draw_far,
+    gaps_between,
+    spanned_axes,
+    turn,
+)
 from asterism.functional.scaling import fit_common_scaling
 from asterism.functional.tails import Tails, find_tails
 
 __all__ = ["POOL", "Coordinates", "Sample", "draw_sample"]
 
 POOL = 20_000
+_FAR = 0.1  # rows of the pool that lie far from the others, as a share of the rest
+_ANCHORS = 64  # rows that the distance of all is taken to
+_BLOCK = 65_536
 
 
 class Coordinates(NamedTuple):
@@ -73,9 +83,11 @@ def draw_sample(
     plain = Coordinates(*fit_common_scaling(X, scaling))
     pool = np.arange(len(X))
     if len(X) > POOL:
-        pool = np.union1d(chance.choice(len(X), POOL, replace=False), known)
+        pool = chance.choice(len(X), POOL, replace=False)
     if tails == "pull":
         plain = plain._replace(tails=find_tails(plain.scale(X[pool])))
+    if len(X) > POOL:
+        pool = np.unique(np.concatenate([pool, _far_rows(X, plain, pool, chance), known]))
     scaled = plain.scale(X[pool])
     fixed = np.searchsorted(pool, known)
     chosen = [
@@ -84,3 +96,14 @@ def draw_sample(
     first = scaled[chosen[0]]
     axes = spanned_axes(first) if first.shape[1] > len(first) else None
     return Sample(plain._replace(axes=axes), pool, scaled, chosen)
+
+
+def _far_rows(
+    X: np.ndarray, coordinates: Coordinates, pool: np.ndarray, chance: np.random.RandomState
+) -> np.ndarray:
+    """Row numbers drawn by their distance from some of the pool: rare clusters are among them."""
+    scaled = coordinates.scale(X[pool])
+    anchors = scaled[choose_context(scaled, _ANCHORS, chance.randint(2**31 - 1))]
+    blocks = (X[start : start + _BLOCK] for start in range(0, len(X), _BLOCK))
+    gaps = np.concatenate([gaps_between(coordinates.scale(block), anchors) for block in blocks])
+    return draw_far(gaps, max(1, round(_FAR * len(pool))), chance)

@@ -1,0 +1,79 @@
+"""Clusters wound around each other, in two or three dimensions: no straight cut parts them.
+
+    winding(sizes, thickness, chance) -> list of (n_k, 2 or 3)
+
+Neighbouring clusters are one apart, and each is as thick as asked for.
+"""
+
+import numpy as np
+
+from asterism.priors.shapes import SHAPES, random_directions
+
+__all__ = ["arcs", "blob_in_ring", "shells", "spirals", "waves"]
+
+
+def shells(
+    sizes: np.ndarray, thickness: float, chance: np.random.Generator, dim: int
+) -> list[np.ndarray]:
+    """Rings or spheres around one centre; now and then some are broad and some sharp."""
+    first = chance.uniform(0.0, 1.5)
+    width = np.full(len(sizes), thickness)
+    if chance.random() < 0.3:  # broad ones between sharp ones
+        width = np.minimum(width * np.exp(chance.uniform(0, 2, len(sizes))), 0.25)
+    return [
+        random_directions(int(n), dim, chance)
+        * (first + k + width[k] * chance.standard_normal((int(n), 1)))
+        for k, n in enumerate(sizes)
+    ]
+
+
+def spirals(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
+    """Arms of one spiral, turned against each other."""
+    arms = len(sizes)
+    turns = chance.uniform(0.6, 2.4)
+    parts = []
+    for k, n in enumerate(sizes):
+        t = np.sqrt(chance.uniform(0.05, 1.0, int(n))) * turns
+        angle = 2 * np.pi * (t + k / arms)
+        radius = arms * t  # the gap between neighbouring arms is one
+        curve = np.c_[radius * np.cos(angle), radius * np.sin(angle)]
+        parts.append(curve + thickness * chance.standard_normal(curve.shape))
+    return parts
+
+
+def arcs(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
+    """Half circles that reach into each other, open to either side in turn."""
+    depth = chance.uniform(0.2, 0.6)
+    parts = []
+    for k, n in enumerate(sizes):
+        angle = np.pi * chance.random(int(n))
+        flip = 1 if k % 2 == 0 else -1
+        curve = 2 * np.c_[np.cos(angle) + k, flip * np.sin(angle) + (k % 2) * depth]
+        parts.append(curve + thickness * chance.standard_normal(curve.shape))
+    return parts
+
+
+def waves(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
+    """Stripes side by side, straight or winding."""
+    height, pace = chance.uniform(0.0, 2.0), chance.uniform(0.3, 1.2)
+    parts = []
+    for k, n in enumerate(sizes):
+        t = chance.uniform(-4, 4, int(n))
+        curve = np.c_[t, height * np.sin(pace * t) + k]
+        parts.append(curve + thickness * chance.standard_normal(curve.shape))
+    return parts
+
+
+def blob_in_ring(
+    sizes: np.ndarray, thickness: float, chance: np.random.Generator
+) -> list[np.ndarray]:
+    """A heap or a disc, and around it rings, or bowls that are open on one side."""
+    radius = chance.uniform(0.4, 1.2)
+    heap = SHAPES["spherical" if chance.random() < 0.6 else "ball"]
+    parts = [radius * heap(int(sizes[0]), 2, chance) / 2]
+    span = np.pi * (2.0 if chance.random() < 0.6 else chance.uniform(0.7, 1.4))
+    for k, n in enumerate(sizes[1:]):
+        angle = span * chance.random(int(n))
+        distance = radius + 1 + k + thickness * chance.standard_normal(int(n))
+        parts.append(distance[:, None] * np.c_[np.cos(angle), np.sin(angle)])
+    return parts
