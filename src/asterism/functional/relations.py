@@ -32,6 +32,7 @@ any new row to them by itself: for a row of the context the answer is that of
 :func:`describe`, but for its relation to itself.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -324,21 +325,36 @@ def _stack(
     walks: list[Tensor],
     labels: Tensor,
 ) -> Tensor:
-    """Features (B, F, Q, N) in the order of ``PAIR_FEATURES``."""
+    """Features (B, F, Q, N) in the order of ``PAIR_FEATURES``, each written where it belongs."""
+    sizes = (len(labels), len(PAIR_FEATURES), labels.shape[1], context.labels.shape[1])
+    features = scale.new_empty(sizes)
+    n_measures = sizes[1] - labels.shape[2]
+    measures = _measures(context, views, scale, near, paths, walks)
+    for place, measure in zip(range(n_measures), measures, strict=True):
+        torch.clamp(measure, -_LIMIT, _LIMIT, out=features[:, place])
+    partitions = zip(labels.unbind(2), context.labels.unbind(2), strict=True)
+    for place, (own, others) in enumerate(partitions, n_measures):
+        torch.eq(own[:, :, None], others[:, None], out=features[:, place])
+    return features
+
+
+def _measures(
+    context: Context,
+    views: list[Tensor],
+    scale: Tensor,
+    near: Tensor,
+    paths: Tensor,
+    walks: list[Tensor],
+) -> Iterator[Tensor]:
+    """Distances, shared neighbours and walks (B, Q, N), one after the other."""
     typical = context.typical[:, :, None, None].unbind(1)
     middle = context.core.median(dim=1).values[:, None, None]
-    floors = (_TINY, _COARSE, _COARSE)
-    floored = [v.maximum(f * t) for v, f, t in zip(views, floors, typical, strict=True)]
-    features = [
-        (floored[0] / typical[0]).log(),
-        (floored[0] / (scale[:, :, None] * context.scale[:, None, :]).sqrt()).log(),
-        (paths.maximum(_TINY * typical[0]) / middle).log(),
-        _shared(near, context.near),
-        *((w.clamp_min(1e-12) / context.stationary[:, None]).log() / 2 for w in walks),
-        *((v / t).log() for v, t in zip(floored[1:], typical[1:], strict=True)),
-        *(
-            (labels[:, :, None, k] == context.labels[:, None, :, k]).to(scale.dtype)
-            for k in range(labels.shape[2])
-        ),
-    ]
-    return torch.stack(features, dim=1).clamp_(-_LIMIT, _LIMIT)
+    distance = views[0].maximum(_TINY * typical[0])
+    yield (distance / typical[0]).log_()
+    yield (distance / (scale[:, :, None] * context.scale[:, None, :]).sqrt_()).log_()
+    yield (paths.maximum(_TINY * typical[0]) / middle).log_()
+    yield _shared(near, context.near)
+    for walk in walks:
+        yield (walk.clamp_min(1e-12) / context.stationary[:, None]).log_() / 2
+    for view, own in zip(views[1:], typical[1:], strict=True):
+        yield (view.maximum(_COARSE * own) / own).log_()

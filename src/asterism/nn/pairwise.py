@@ -152,7 +152,10 @@ class PairNetwork(nn.Module):
         self.weigh = nn.Linear(hidden + rank, judge)
         self.lean = nn.Linear(width, judge, bias=False)
         self.judge = nn.Sequential(
-            nn.ReLU(), nn.Linear(judge, judge // 2), nn.ReLU(), nn.Linear(judge // 2, 1)
+            nn.ReLU(inplace=True),
+            nn.Linear(judge, judge // 2),
+            nn.ReLU(inplace=True),
+            nn.Linear(judge // 2, 1),
         )
         self.count = nn.Sequential(
             nn.Linear(width + N_SHARES, width), nn.GELU(), nn.Linear(width, MAX_COUNT)
@@ -195,7 +198,7 @@ class PairNetwork(nn.Module):
     def _logits(self, seen: Tensor, own: Tensor, other: Tensor) -> Tensor:
         """Logits (B, Q, N) of rows that see others so, given both kinds of states."""
         forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
-        judged = on_maps(self.weigh, torch.cat([seen, forms], dim=1))
+        judged = on_maps(self.weigh, seen, forms)
         judged += self.lean(own).mT[..., None]
         judged += self.lean(other).mT[:, :, None]
         for layer in self.judge:
@@ -210,7 +213,7 @@ class PairNetwork(nn.Module):
         weight = self.look.weight + tuned[..., :-1]
         bias = self.look.bias + tuned[..., -1]
         seen = torch.baddbmm(bias[..., None], weight, relations.pairs.flatten(2))
-        return torch.relu(seen).unflatten(2, relations.pairs.shape[2:])
+        return torch.relu_(seen).unflatten(2, relations.pairs.shape[2:])
 
     def _forms(self, x: Tensor) -> Tensor:
         return self.forms(x).unflatten(-1, (self.rank, FORM_WIDTH)).transpose(1, 2)
@@ -227,10 +230,13 @@ class PairNetwork(nn.Module):
         return (scores * weights).sum(dim=(1, 2)).mean() + self.count_weight * counts
 
 
-def on_maps(layer: nn.Linear, maps: Tensor) -> Tensor:
-    """A linear layer over the channels of maps (B, channels, Q, N)."""
-    weight = layer.weight.expand(len(maps), -1, -1)
-    return torch.baddbmm(layer.bias[:, None], weight, maps.flatten(2)).unflatten(2, maps.shape[2:])
+def on_maps(layer: nn.Linear, *maps: Tensor) -> Tensor:
+    """A linear layer over the channels of maps (B, channels, Q, N), those of several one by one."""
+    weights = layer.weight.expand(len(maps[0]), -1, -1).split([m.shape[1] for m in maps], dim=2)
+    found = torch.baddbmm(layer.bias[:, None], weights[0], maps[0].flatten(2))
+    for weight, more in zip(weights[1:], maps[1:], strict=True):
+        found.baddbmm_(weight, more.flatten(2))
+    return found.unflatten(2, maps[0].shape[2:])
 
 
 def shares_of(logits: Tensor) -> Tensor:
