@@ -27,10 +27,12 @@ Tables = Sequence[Row] | Mapping[str, Sequence[Row]]
 
 
 def cached_rows(name: str, keys: Sequence[Row], compute: Callable[[Row], Row]) -> list[Row]:
-    """Rows for all keys, in order; those already in the cache are not computed again."""
+    """Rows for all keys, in order; those in the cache or in written results are kept as they are."""
     path = ROOT / "runs" / f"{name}.jsonl"
     path.parent.mkdir(exist_ok=True)
-    known = read_history(path)
+    written = RESULTS / f"{name}.json"
+    details = json.loads(written.read_text()).get("details", []) if written.exists() else []
+    known = read_history(path) + details
     rows = []
     for key in ({**key, "version": version("asterism")} for key in keys):
         found = next((row for row in known if key.items() <= row.items()), None)
