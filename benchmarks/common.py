@@ -1,9 +1,9 @@
 """What the benchmarks share: rows that survive a kill, and a results file that says where from.
 
-A benchmark computes rows, each with a key; finished rows are kept in a cache (``runs/``, not in the
-repository) and not computed again. ``write_results`` puts a table, or several by heading, under
-``benchmarks/results`` as Markdown for people and JSON for machines, with command, date, versions
-and hardware.
+A benchmark computes rows, each with a key. Finished rows are kept in a cache (``runs/``, not in the
+repository) and in the written results, and are not computed again. ``write_results`` puts a table,
+or several by heading, under ``benchmarks/results`` as Markdown for people and JSON for machines,
+with command, date, versions and hardware.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Tables = Sequence[Row] | Mapping[str, Sequence[Row]]
 
 
 def cached_rows(name: str, keys: Sequence[Row], compute: Callable[[Row], Row]) -> list[Row]:
-    """Rows for all keys, in order; those in the cache or in written results are kept as they are."""
+    """Rows for all keys, in order; those in the cache or in written results are not made again."""
     path = ROOT / "runs" / f"{name}.jsonl"
     path.parent.mkdir(exist_ok=True)
     written = RESULTS / f"{name}.json"
