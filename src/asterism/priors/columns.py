@@ -1,4 +1,4 @@
-"""What happens to a cloud of points before it is a table: warps, noise, rounding, categories, gaps.
+"""What happens to a cloud of points on the way to a table: warps, noise, floors, rounding, gaps.
 
 Every step takes and returns (N, D) columns; ``chance`` is the only source of randomness.
 """
@@ -83,6 +83,10 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
         for j in np.flatnonzero(chance.random(dim) < share):
             scaled = (x[:, j] - x[:, j].mean()) / max(float(x[:, j].std()), 1e-9)
             x[:, j] = np.exp(chance.uniform(0.3, most) * scaled)
+    if chance.random() < 0.15:  # a floor: counts that are mostly nought, readings below a limit
+        share = chance.uniform(0.2, 0.9)
+        for j in np.flatnonzero(chance.random(dim) < share):
+            x[:, j] = np.maximum(x[:, j], np.quantile(x[:, j], chance.uniform(0.1, 0.8)))
     if chance.random() < 0.25:  # rounding, of some columns or of all
         some = chance.random(dim) < (1.0 if chance.random() < 0.4 else 0.5)
         for j in np.flatnonzero(some):
