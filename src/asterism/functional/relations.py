@@ -200,7 +200,8 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     )
     self = torch.arange(n, device=x.device).expand(len(x), -1)
     rows = _row_features(context, silhouettes, margins, after, self)
-    pairs = _stack(context, views, scale, near, paths, after, context.labels)
+    measures = _measures(context, views, scale, near, paths, after)
+    pairs = _stack(measures, context, context.labels)
     return context, Features(pairs, rows, self)
 
 
@@ -237,7 +238,8 @@ def cross_features(context: Context, x: Tensor) -> Features:
     ]
     labels, silhouettes, margins = (torch.cat(parts, dim=-1) for parts in zip(*quick, strict=True))
     rows = _row_features(context, silhouettes, margins, after, order[..., 0])
-    pairs = _stack(context, views, scale, near, paths, after, labels)
+    measures = _measures(context, views, scale, near, paths, after)
+    pairs = _stack(measures, context, labels)
     return Features(pairs, rows, order[..., 0])
 
 
@@ -316,20 +318,11 @@ def _row_features(
     return torch.cat([compared, returns, _MARGIN * (margins - 0.7)], dim=-1)
 
 
-def _stack(
-    context: Context,
-    views: list[Tensor],
-    scale: Tensor,
-    near: Tensor,
-    paths: Tensor,
-    walks: list[Tensor],
-    labels: Tensor,
-) -> Tensor:
+def _stack(measures: Iterator[Tensor], context: Context, labels: Tensor) -> Tensor:
     """Features (B, F, Q, N) in the order of ``PAIR_FEATURES``, each written where it belongs."""
     sizes = (len(labels), len(PAIR_FEATURES), labels.shape[1], context.labels.shape[1])
-    features = scale.new_empty(sizes)
+    features = context.x.new_empty(sizes)
     n_measures = sizes[1] - labels.shape[2]
-    measures = _measures(context, views, scale, near, paths, walks)
     for place, measure in zip(range(n_measures), measures, strict=True):
         torch.clamp(measure, -_LIMIT, _LIMIT, out=features[:, place])
     partitions = zip(labels.unbind(2), context.labels.unbind(2), strict=True)
