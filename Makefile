@@ -36,7 +36,7 @@ demo: demo/stars.html
 
 demo/stars.html: $(VENV)/.user examples/stars.csv $(shell find src -name '*.py')
 	@mkdir -p demo
-	$(BIN)/asterism cluster examples/stars.csv --id star --label kind \
+	$(BIN)/asterism cluster examples/stars.csv --id star --label kind --drop spectral_class \
 	    --output demo/stars.clusters.csv --plot demo/stars.png --report demo/stars.html \
 	    --save demo/stars-model
 
