@@ -1,9 +1,9 @@
 """What the benchmarks share: rows that survive a kill, and a results file that says where from.
 
-A benchmark computes rows, each with a key. Finished rows are kept in a cache (``runs/``, not in the
-repository) and in the written results, and are not computed again. ``write_results`` puts a table,
-or several by heading, under ``benchmarks/results`` as Markdown for people and JSON for machines,
-with command, date, versions and hardware.
+A benchmark computes rows, each with a key; finished rows are kept in a cache (``runs/``, not in the
+repository) and not computed again. ``write_results`` puts a table, or several by heading, under
+``benchmarks/results`` as Markdown for people and JSON for machines, with command, date, versions
+and hardware.
 """
 
 import argparse
@@ -27,12 +27,10 @@ Tables = Sequence[Row] | Mapping[str, Sequence[Row]]
 
 
 def cached_rows(name: str, keys: Sequence[Row], compute: Callable[[Row], Row]) -> list[Row]:
-    """Rows for all keys, in order; those in the cache or in written results are not made again."""
+    """Rows for all keys, in order; those already in the cache are not computed again."""
     path = ROOT / "runs" / f"{name}.jsonl"
     path.parent.mkdir(exist_ok=True)
-    written = RESULTS / f"{name}.json"
-    details = json.loads(written.read_text()).get("details", []) if written.exists() else []
-    known = read_history(path) + details
+    known = read_history(path)
     rows = []
     for key in ({**key, "version": version("asterism")} for key in keys):
         found = next((row for row in known if key.items() <= row.items()), None)

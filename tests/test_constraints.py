@@ -9,11 +9,11 @@ from sklearn.metrics import adjusted_rand_score
 from asterism.exceptions import DataError
 from asterism.functional.constraints import (
     choose_constrained,
-    constrain_similarity,
     make_constraints,
     merge_groups,
 )
 from asterism.functional.decisions import choose_partition, expected_ari
+from asterism.functional.guidance import constrain_similarity
 
 
 def together(labels):

@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from asterism.exceptions import AsterismWarning, TableError
 from asterism.io.encoder import TableEncoder
 from asterism.io.tables import read_table
-
-
-def through_json(encoder):
-    return TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict(), allow_nan=False)))
-
-
-def encode(columns, **options):
-    return TableEncoder(**options).fit_transform(pd.DataFrame(columns))
+from encoding import encode, through_json
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from asterism.exceptions import AsterismWarning, TableError
 from asterism.io.encoder import TableEncoder
-from test_encoder import encode, through_json
+from encoding import encode, through_json
 
 
 def test_numbers_beyond_single_precision_are_refused():

@@ -94,7 +94,7 @@ class CountRange(HasMethods):
         return listed and all(count.is_satisfied_by(entry) for entry in val) and val[0] <= val[1]
 
     def __str__(self) -> str:
-        return "a pair of positive integers such as (2, 8)"
+        return "a pair of positive integers, the lowest first, such as (2, 8)"
 
 
 def check_parameters(estimator: BaseEstimator) -> None:

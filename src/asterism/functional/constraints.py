@@ -1,15 +1,8 @@
 """Partitions that honour what is known: rows that belong together, and rows that do not.
 
 Known labels and must-links join rows into groups (their transitive closure); different labels and
-cannot-links keep pairs of groups apart. Rows without constraints learn from the groups they
-resemble: with a_ig the mean of P between row i and the rows of the constrained group g,
-
-    r_ig = o_ig / (1 + Σ_h o_ih),  o = a / (1 − a)     i belongs with g: one of them, or none
-    e_ij = Σ_gh r_ig B_gh r_jh                         B_gg = 1, B_gh = −1 if apart, else 0
-    odds P'_ij = odds P_ij · (1 + e_ij) / (1 − e_ij)
-
-so that two rows sure of the same class come together, rows of different classes part, and rows
-that resemble no group keep their P. Within a group P' = 1, across apart groups P' = 0.
+cannot-links keep pairs of groups apart. What rows without constraints learn from them is told by
+:mod:`asterism.functional.guidance`.
 
 The partition is chosen among the cuts of an average-linkage tree over groups, in which clusters
 that hold apart groups never merge; the cuts of the largest expected adjusted Rand index
@@ -27,11 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.special import expit
 
 from asterism.exceptions import DataError
 from asterism.functional.decisions import (
-    COUNT_WEIGHT,
     SINGLE_WEIGHT,
     count_bonus,
     expected_ari,
@@ -42,13 +33,12 @@ __all__ = [
     "Constraints",
     "check_pairs",
     "choose_constrained",
-    "constrain_similarity",
     "make_constraints",
     "merge_groups",
 ]
 
 _MOST_CUTS = 64
-_SURE = 1e-6  # a probability this near 0 or 1 counts as certain
+_COUNT_WEIGHT = 0.1  # more than without labels, which tell of the number too
 
 
 class Constraints(NamedTuple):
@@ -151,35 +141,6 @@ def _known(labels: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
     return known, array[known]
 
 
-def constrain_similarity(P: np.ndarray, constraints: Constraints) -> np.ndarray:
-    """Pair probabilities P' (N, N) once the constraints are known.
-
-    Two alike rows, and two more; the first is told apart from the last:
-
-    >>> P = np.kron([[0.8, 0.5], [0.5, 0.8]], np.ones((2, 2)))
-    >>> constrain_similarity(P, make_constraints(4, cannot_link=[(0, 3)]))[0].round(2).tolist()
-    [1.0, 0.92, 0.25, 0.0]
-    """
-    groups = constraints.groups
-    forbidden = constraints.forbidden
-    Q, sizes = merge_groups(P, groups)
-    known = np.eye(len(Q)) - forbidden  # (G, G): 1 together, −1 apart, 0 unknown
-    anchors = np.flatnonzero((sizes > 1) | forbidden.any(axis=1))
-    affinity = np.where(known > 0, 1, np.where(known < 0, 0, Q))[:, anchors]
-    odds = _odds(affinity)
-    belongs = odds / (1 + odds.sum(axis=1, keepdims=True))
-    evidence = belongs @ known[np.ix_(anchors, anchors)] @ belongs.T
-    shift = np.log(_odds((1 + evidence) / 2))
-    result = expit(np.log(_odds(P)) + shift[groups][:, groups])
-    known = known[groups][:, groups]
-    return np.where(known == 0, result, known > 0)
-
-
-def _odds(p: np.ndarray) -> np.ndarray:
-    p = np.clip(p, _SURE, 1 - _SURE)
-    return p / (1 - p)
-
-
 def merge_groups(P: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean of P over the pairs of rows of two groups (G, G), and the sizes of the groups (G,).
 
@@ -199,14 +160,14 @@ def choose_constrained(
     n_clusters: int | tuple[int, int] | None = None,
     *,
     counts: np.ndarray | None = None,
-    count_weight: float = COUNT_WEIGHT,
+    count_weight: float = _COUNT_WEIGHT,
     n_refined: int = 3,
 ) -> np.ndarray:
     """Partition (N,) of large expected adjusted Rand index that honours every constraint.
 
     ``n_clusters``, ``counts``, ``count_weight`` and ``n_refined`` are those of
     :func:`asterism.functional.decisions.choose_partition`. P is best made aware of the
-    constraints first, by :func:`constrain_similarity`.
+    constraints first, by :func:`asterism.functional.guidance.constrain_similarity`.
 
     Raises
     ------

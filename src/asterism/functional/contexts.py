@@ -1,9 +1,9 @@
 """Which rows stand for a large table, and in which coordinates.
 
     most      at random: dense regions are seen as dense as they are
-    1 of 8    (32 at least, but no more than half) where the first leave gaps, with chances as the
-              cube of the distance to the fourth nearest of them: rare clusters are not missed, nor
-              left with a single row
+    1 of 8    (32 at least, but no more than half) where the others leave gaps, in eight rounds,
+              with chances as the cube of the distance to the eighth nearest row chosen before: rare
+              clusters are not missed, nor left with a single row, nor does one take all places
 
 Some rows may be fixed beforehand, those whose cluster is known for instance. A network that must
 see the rows in the proportions of the table gets them all at random (:class:`Context`); every other
@@ -20,11 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asterism.functional.nearest import depth_among, nearest_rows
+from asterism.functional.nearest import nearest_distances, nearest_rows
 
-__all__ = ["Context", "choose_context", "draw_far", "gaps_between", "spanned_axes", "turn"]
+__all__ = ["Context", "Gaps", "choose_context", "draw_far", "spanned_axes", "turn"]
 
-_COMPANY = 4  # chosen rows around a place that leave no gap
+_COMPANY = 8  # chosen rows around a place that leave no gap
+_ROUNDS = 8
 
 
 class Context(NamedTuple):
@@ -53,9 +54,15 @@ class Context(NamedTuple):
 
 
 def choose_context(
-    X: np.ndarray, size: int, seed: int, fixed: np.ndarray | None = None
+    X: np.ndarray,
+    size: int,
+    seed: int,
+    fixed: np.ndarray | None = None,
+    common: np.ndarray | None = None,
 ) -> np.ndarray:
     """Sorted indices of ``size`` rows of X (N, D), or of all if there are no more.
+
+    ``common`` marks the rows (N,) that may be drawn at random; the others only fill gaps.
 
     >>> choose_context(np.zeros((3, 1)), 5, 0).tolist()
     [0, 1, 2]
@@ -67,31 +74,53 @@ def choose_context(
     chosen = np.zeros(0, dtype=np.int64) if fixed is None else np.unique(fixed)
     if len(chosen) > size // 2:
         chosen = chance.choice(chosen, size // 2, replace=False)
-    pool = chance.permutation(n)
-    pool = pool[~np.isin(pool, chosen)]
     free = size - len(chosen)
     n_far = min(max(free // 8, 32), free // 2)
-    split = free - n_far
-    chosen, rest = np.concatenate([chosen, pool[:split]]), pool[split:]
-    extra = draw_far(gaps_between(X[rest], X[chosen]), n_far, chance)
-    return np.sort(np.concatenate([chosen, rest[extra]]))
+    left = np.ones(n, dtype=bool) if common is None else common.copy()
+    left[chosen] = False
+    drawn = chance.permutation(np.flatnonzero(left))[: free - n_far]
+    chosen = np.concatenate([chosen, drawn])
+    gaps = Gaps(X, X[chosen])
+    for part in np.array_split(np.arange(n_far), min(n_far, _ROUNDS)):
+        found = draw_far(gaps.sizes(chosen), len(part), chance)
+        gaps.fill(X[found])
+        chosen = np.concatenate([chosen, found])
+    return np.sort(chosen)
 
 
-def gaps_between(X: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """How far (N,) each row of X (N, D) is from having company among the chosen ones (C, D)."""
-    return depth_among(X, chosen, _COMPANY)
+class Gaps:
+    """How far the rows of X (N, D) are from having company among the chosen ones (C, D)."""
+
+    def __init__(self, X: np.ndarray, chosen: np.ndarray) -> None:
+        self.rows = X
+        self.nearest = nearest_distances(X, chosen, min(_COMPANY, len(chosen)))
+
+    def fill(self, more: np.ndarray) -> None:
+        """Take note of rows (M, D) that were chosen besides."""
+        count = self.nearest.shape[1]
+        found = nearest_distances(self.rows, more, min(count, len(more)))
+        self.nearest = np.sort(np.concatenate([self.nearest, found], axis=1), axis=1)[:, :count]
+
+    def sizes(self, chosen: np.ndarray) -> np.ndarray:
+        """Distance (N,) to the last of those that would be company; none for the chosen."""
+        sizes = self.nearest[:, -1].astype(np.float64)
+        sizes[chosen] = 0
+        return sizes
 
 
 def draw_far(gaps: np.ndarray, size: int, chance: np.random.RandomState) -> np.ndarray:
-    """Places of ``size`` rows, one after the other with chances as the cube of the distances (N,).
+    """Places of ``size`` rows, one after the other with chances as the cube of the gaps (N,).
 
     That is the order in which clocks of these rates would ring (Efraimidis & Spirakis,
-    Information Processing Letters 2006), which takes one pass, however uneven the chances.
+    Information Processing Letters 2006). Rows without a gap come last.
+
+    >>> draw_far(np.array([0.0, 3.0, 0.0, 2.0]), 2, np.random.RandomState(0)).tolist()
+    [1, 3]
     """
-    weights = gaps.astype(np.float64) ** 3
-    # A last resort where all rows are alike: any of them.
-    weights += 1e-12 * max(float(weights.max()), 1e-300) + 1e-300
-    return np.argsort(chance.exponential(size=len(weights)) / weights, kind="stable")[:size]
+    clocks = chance.exponential(size=len(gaps))
+    rates = (gaps / max(float(gaps.max()), 1e-300)) ** 3
+    with np.errstate(divide="ignore"):
+        return np.lexsort((clocks, clocks / rates))[:size]
 
 
 def spanned_axes(X: np.ndarray) -> np.ndarray:

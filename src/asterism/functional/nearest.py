@@ -1,4 +1,4 @@
-"""The nearest of some reference rows, in single precision and linear time.
+"""The nearest of some reference rows, and how far they are, in single precision and linear time.
 
     argmin_j ‖x − r_j‖² = argmin_j (½ ‖r_j‖² − x · r_j)
 
@@ -8,7 +8,7 @@ A block of rows against all references is one matrix product that stays in the c
 import numpy as np
 import torch
 
-__all__ = ["depth_among", "nearest_rows", "reference_gaps"]
+__all__ = ["nearest_distances", "nearest_rows", "reference_gaps"]
 
 _BLOCK = 1024
 
@@ -30,21 +30,22 @@ def nearest_rows(X: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.
     return index.numpy(), (rows - others[index]).norm(dim=1).numpy()
 
 
-def depth_among(X: np.ndarray, references: np.ndarray, rank: int) -> np.ndarray:
-    """Distance (Q,) of each row (Q, D) to the ``rank``-th nearest reference (R, D), or the last.
+def nearest_distances(X: np.ndarray, references: np.ndarray, count: int) -> np.ndarray:
+    """Distances (Q, count) of each row (Q, D) to the nearest references (R, D), R ≥ count.
 
-    >>> depth_among(np.zeros((1, 1)), np.array([[3.0], [1.0], [2.0]]), 2).tolist()
-    [2.0]
+    >>> nearest_distances(np.zeros((1, 1)), np.array([[3.0], [1.0], [2.0]]), 2).tolist()
+    [[1.0, 2.0]]
     """
-    rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
-    others = torch.from_numpy(np.ascontiguousarray(references, dtype=np.float32))
-    rank = min(rank, len(others))
+    center = references.mean(axis=0)  # small numbers, so that products are exact enough to rank
+    rows = torch.from_numpy(np.ascontiguousarray(X - center, dtype=np.float32))
+    others = torch.from_numpy(np.ascontiguousarray(references - center, dtype=np.float32))
+    half = others.square().sum(dim=1) / 2
     found = []
     for part in rows.split(_BLOCK):
-        near = torch.addmm(others.square().sum(dim=1), part, others.T, alpha=-2)
-        last = near.topk(rank, dim=1, largest=False).indices[:, -1]
-        found.append((part - others[last]).norm(dim=1))
-    return torch.cat(found).numpy()
+        ranked = torch.addmm(half, part, others.T, alpha=-1)
+        index = ranked.topk(count, dim=1, largest=False).indices
+        found.append((part[:, None] - others[index]).norm(dim=2).sort(dim=1).values)
+    return torch.cat(found).numpy() if found else np.zeros((0, count), dtype=np.float32)
 
 
 def reference_gaps(references: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What happens to a cloud of points on the way to a table: warps, noise, floors, rounding, gaps.
+"""From points to tables: warps, noise, skew, floors, rounding, categories, missing cells.
 
 Every step takes and returns (N, D) columns; ``chance`` is the only source of randomness.
 """

@@ -92,7 +92,7 @@ def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Gene
 def overlapping(
     sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator
 ) -> Layout:
-    """Clouds of one shape so close that they look like one, next to clouds that are one.
+    """Clouds of one kind so close that they look like one, next to clouds that are one.
 
     Gaussian, with heavy tails or with dense cores; one by itself may be lopsided or evenly filled.
     What tells few of them apart is how a heap is flattened along an axis, not a gap; many are told
@@ -107,12 +107,11 @@ def overlapping(
         separation *= chance.uniform(0.6, 1.0)
     # One cloud may be as long as two side by side, and in any direction: correlated columns.
     longest = 1.2 if len(sizes) == 1 else 0.6
-    alike = chance.random() < 0.65
-    stretch = _stretch(dim, longest, chance)
+    shared = _stretch(dim, longest, chance) if chance.random() < 0.65 else None
     spread = chance.uniform(0.2, 0.6) if chance.random() < 0.6 else 0.1
     parts = []
     for size in sizes:
-        stretch = stretch if alike else _stretch(dim, longest, chance)
+        stretch = _stretch(dim, longest, chance) if shared is None else shared
         shape = SHAPES["peaked" if kind == "peaked" else "spherical"]
         part = shape(max(int(size), dim + 2), dim, chance) @ stretch
         if kind == "heavy":

@@ -138,7 +138,7 @@ class TabularPrior:
     def _overlap(
         self, n: int, dim: int, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Clouds of one kind, close together: one to three, or a crowd, of eight rows at least."""
+        """Clouds of one kind, close together: one to three, or a crowd of some eight rows."""
         most = max(1, min(self.max_clusters, n // 8))
         if crowd := most >= 8 and chance.random() < 0.4:
             n_clusters = int(np.exp(chance.uniform(np.log(6), np.log(most + 1))))

@@ -2,7 +2,8 @@
 
     winding(sizes, thickness, chance) -> list of (n_k, 2 or 3)
 
-Neighbouring clusters are one apart, and each is as thick as asked for.
+Neighbouring clusters are one apart, and as thick as asked for, but for broad shells and for the
+heap within a ring. Shells are told the dimension, two or three, too.
 """
 
 import numpy as np

@@ -34,16 +34,17 @@ from asterism.functional.affinities import (
     median_gaps,
 )
 from asterism.functional.assignments import first_equal
-from asterism.functional.constraints import (
-    Constraints,
-    choose_constrained,
-    constrain_similarity,
-)
+from asterism.functional.constraints import Constraints, choose_constrained
 from asterism.functional.decisions import (
     RULES,
     choose_partition,
     given_several,
     restrict_counts,
+)
+from asterism.functional.guidance import (
+    constrain_similarity,
+    counts_given_classes,
+    recalibrate,
 )
 from asterism.functional.nearest import reference_gaps
 from asterism.functional.validity import expected_agreement
@@ -299,6 +300,9 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         if constraints is not None:  # one cluster, and too few, are ruled out before all else
             P, _ = given_several(P, counts)
             counts = restrict_counts(counts, max(2, self._known.least))
+            if self._known.exclusive:
+                P = recalibrate(P, self._known.classes[self.context_indices_], self.context_rows_)
+                counts = counts_given_classes(counts, *self._known.census)
             P = constrain_similarity(P, constraints)
         self.similarity_ = P.astype(np.float32)
         self.k_posterior_ = np.append(0.0, restrict_counts(counts, *(self._limits or (1,))))

@@ -39,7 +39,7 @@ class Knowledge(NamedTuple):
 
     def within(self, most: int) -> "Knowledge":
         """The same where at most so many clusters were asked for: more classes must share them."""
-        found = int(self.classes.max(initial=-1)) + 1
+        found, _ = self.census
         if found <= most:
             return self
         warnings.warn(
@@ -64,9 +64,14 @@ class Knowledge(NamedTuple):
         return np.union1d(needed, chance.permutation(labelled)[: most - len(needed)])
 
     @property
+    def census(self) -> tuple[int, int]:
+        """Number of classes, and of the rows whose class is known."""
+        return int(self.classes.max(initial=-1)) + 1, int((self.classes >= 0).sum())
+
+    @property
     def least(self) -> int:
         """Fewest clusters that keep apart what must be."""
-        found = int(self.classes.max(initial=-1)) + 1 if self.exclusive else 1
+        found = self.census[0] if self.exclusive else 1
         return max(1, found, 2 if len(self.cannot_link) else 1)
 
     def constraints(self, rows: np.ndarray, heads: np.ndarray | None = None) -> Constraints | None:
@@ -92,7 +97,7 @@ class Knowledge(NamedTuple):
     def clusters(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Cluster of every class, from the clusters of some rows that hold them all."""
         classes = self.classes[rows]
-        found = np.zeros(int(self.classes.max(initial=-1)) + 1, dtype=np.int64)
+        found = np.zeros(self.census[0], dtype=np.int64)
         found[classes[classes >= 0]] = labels[classes >= 0]
         return found
 

@@ -1,8 +1,8 @@
 """What the network is given of a table: which rows, in which coordinates.
 
     scaled      (x − offset) · factor, heavy tails pulled in, in single precision
-    pool        all rows; of a larger table 20 000 at random and 2 000 where these leave gaps, which
-                takes one look at every row
+    pool        all rows; of a larger table 20 000 at random and 2 000 of the others where a sample
+                of the first leaves gaps, which takes one look at every row
     contexts    rows of the pool that are read together, see ``functional.contexts``
     axes        where a context has more columns than rows, the dimensions it spans
 
@@ -13,22 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asterism.functional.contexts import (
-    choose_context,
-    draw_far,
-    gaps_between,
-    spanned_axes,
-    turn,
-)
+from asterism.functional.contexts import Gaps, choose_context, draw_far, spanned_axes, turn
 from asterism.functional.scaling import fit_common_scaling
 from asterism.functional.tails import Tails, find_tails
 
 __all__ = ["POOL", "Coordinates", "Sample", "draw_sample"]
 
 POOL = 20_000
-_FAR = 0.1  # rows of the pool that lie far from the others, as a share of the rest
-_ANCHORS = 64  # rows that the distance of all is taken to
-_BLOCK = 65_536
+_FAR = 0.1  # rows that fill gaps, as a share of those drawn at random
+_ANCHORS = 512  # of the latter, the sample that gaps are seen in
+_CELLS = 2**22  # scaled at once
 
 
 class Coordinates(NamedTuple):
@@ -82,16 +76,20 @@ def draw_sample(
     known = np.zeros(0, dtype=np.int64) if known is None else known
     plain = Coordinates(*fit_common_scaling(X, scaling))
     pool = np.arange(len(X))
-    if len(X) > POOL:
-        pool = chance.choice(len(X), POOL, replace=False)
+    if large := len(X) > POOL:
+        pool = np.sort(chance.choice(len(X), POOL, replace=False))
     if tails == "pull":
         plain = plain._replace(tails=find_tails(plain.scale(X[pool])))
-    if len(X) > POOL:
-        pool = np.unique(np.concatenate([pool, _far_rows(X, plain, pool, chance), known]))
-    scaled = plain.scale(X[pool])
+    scaled, common = plain.scale(X[pool]), None
+    if large:
+        far = _far_rows(X, plain, pool, scaled, chance)
+        pool, place = np.unique(np.concatenate([pool, far, known]), return_index=True)
+        common = place < POOL
+        scaled = plain.scale(X[pool])
     fixed = np.searchsorted(pool, known)
     chosen = [
-        choose_context(scaled, size, chance.randint(2**31 - 1), fixed) for _ in range(n_contexts)
+        choose_context(scaled, size, chance.randint(2**31 - 1), fixed, common)
+        for _ in range(n_contexts)
     ]
     first = scaled[chosen[0]]
     axes = spanned_axes(first) if first.shape[1] > len(first) else None
@@ -99,11 +97,16 @@ def draw_sample(
 
 
 def _far_rows(
-    X: np.ndarray, coordinates: Coordinates, pool: np.ndarray, chance: np.random.RandomState
+    X: np.ndarray,
+    coordinates: Coordinates,
+    pool: np.ndarray,
+    scaled: np.ndarray,
+    chance: np.random.RandomState,
 ) -> np.ndarray:
-    """Row numbers drawn by their distance from some of the pool: rare clusters are among them."""
-    scaled = coordinates.scale(X[pool])
+    """Row numbers where a sample of the pool (M,) leaves gaps: rare clusters are among them."""
     anchors = scaled[choose_context(scaled, _ANCHORS, chance.randint(2**31 - 1))]
-    blocks = (X[start : start + _BLOCK] for start in range(0, len(X), _BLOCK))
-    gaps = np.concatenate([gaps_between(coordinates.scale(block), anchors) for block in blocks])
-    return draw_far(gaps, max(1, round(_FAR * len(pool))), chance)
+    step = max(1, _CELLS // X.shape[1])
+    blocks = (coordinates.scale(X[start : start + step]) for start in range(0, len(X), step))
+    gaps = np.concatenate([Gaps(block, anchors).nearest[:, -1] for block in blocks])
+    gaps[pool] = 0
+    return draw_far(gaps, min(round(_FAR * len(pool)), len(X) - len(pool)), chance)

@@ -1,0 +1,15 @@
+"""Tables through the encoder, for its tests."""
+
+import json
+
+import pandas as pd
+
+from asterism.io.encoder import TableEncoder
+
+
+def through_json(encoder):
+    return TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict(), allow_nan=False)))
+
+
+def encode(columns, **options):
+    return TableEncoder(**options).fit_transform(pd.DataFrame(columns))
