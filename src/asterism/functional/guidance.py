@@ -31,8 +31,8 @@ The constants were chosen on the tuning part of the development suites.
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
-from sklearn.metrics import pairwise_distances
 
 from asterism.functional.constraints import Constraints, merge_groups
 
@@ -79,7 +79,7 @@ def recalibrate(P: np.ndarray, classes: np.ndarray, rows: np.ndarray) -> np.ndar
 
 def _closeness(rows: np.ndarray) -> np.ndarray:
     """Logarithm (N, N) of the median distance over the distance, within three."""
-    distance = pairwise_distances(rows)
+    distance = cdist(rows, rows)
     middle = max(float(np.median(distance)), 1e-12)
     return np.clip(np.log(middle / np.maximum(distance, 1e-12)), -3, 3)
 
