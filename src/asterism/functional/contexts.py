@@ -102,9 +102,9 @@ class Gaps:
         self.nearest = np.sort(np.concatenate([self.nearest, found], axis=1), axis=1)[:, :count]
 
     def sizes(self, chosen: np.ndarray) -> np.ndarray:
-        """Distance (N,) to the last of those that would be company; none for the chosen."""
+        """Distance (N,) to the last of those that would be company; −1 for the chosen."""
         sizes = self.nearest[:, -1].astype(np.float64)
-        sizes[chosen] = 0
+        sizes[chosen] = -1
         return sizes
 
 
@@ -112,13 +112,13 @@ def draw_far(gaps: np.ndarray, size: int, chance: np.random.RandomState) -> np.n
     """Places of ``size`` rows, one after the other with chances as the cube of the gaps (N,).
 
     That is the order in which clocks of these rates would ring (Efraimidis & Spirakis,
-    Information Processing Letters 2006). Rows without a gap come last.
+    Information Processing Letters 2006). Rows without a gap come last, those below zero not at all.
 
-    >>> draw_far(np.array([0.0, 3.0, 0.0, 2.0]), 2, np.random.RandomState(0)).tolist()
-    [1, 3]
+    >>> draw_far(np.array([-1.0, 3.0, 0.0, 2.0]), 3, np.random.RandomState(0)).tolist()
+    [1, 3, 2]
     """
-    clocks = chance.exponential(size=len(gaps))
-    rates = (gaps / max(float(gaps.max()), 1e-300)) ** 3
+    clocks = np.where(gaps < 0, np.inf, chance.exponential(size=len(gaps)))
+    rates = np.maximum(gaps / max(float(gaps.max()), 1e-300), 0) ** 3
     with np.errstate(divide="ignore"):
         return np.lexsort((clocks, clocks / rates))[:size]
 

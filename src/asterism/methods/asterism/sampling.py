@@ -108,5 +108,5 @@ def _far_rows(
     step = max(1, _CELLS // X.shape[1])
     blocks = (coordinates.scale(X[start : start + step]) for start in range(0, len(X), step))
     gaps = np.concatenate([Gaps(block, anchors).nearest[:, -1] for block in blocks])
-    gaps[pool] = 0
+    gaps[pool] = -1
     return draw_far(gaps, min(round(_FAR * len(pool)), len(X) - len(pool)), chance)
