@@ -52,7 +52,7 @@ class Inspected(InspectionMixin, BaseEstimator):
     def __init__(self, context_size=512, scaling="standard", random_state=None):
         self.context_size = context_size
         self.scaling = scaling
-        self.tails = "pull"
+        self.tails, self.views = "pull", "one"
         self.random_state = random_state
 
     def _load_weights(self):

@@ -43,20 +43,30 @@ class Assessment(NamedTuple):
 
 
 def assess(
-    P: np.ndarray, gaps: np.ndarray, twins: np.ndarray, labels: np.ndarray, usual: np.ndarray
+    P: np.ndarray,
+    gaps: np.ndarray,
+    twins: np.ndarray,
+    labels: np.ndarray,
+    usual: np.ndarray,
+    advice: np.ndarray | None = None,
+    share: float = 0.0,
 ) -> Assessment:
     """Assess rows by their probabilities (Q, N), log distances (Q,) and twins in the context (Q,).
 
-    ``labels`` (N,) are the clusters of the context, ``usual`` (K,) its median log distances.
+    ``labels`` (N,) are the clusters of the context, ``usual`` (K,) its median log distances. What
+    others say of the membership, ``advice`` (Q, K), counts for this ``share``.
     """
     affinity = cluster_affinity(P, labels)
     known = np.flatnonzero(twins >= 0)
     own = labels[twins[known]]
     largest = affinity[known].max(axis=1) * (1 + 1e-6)
     affinity[known, own] = np.maximum(affinity[known, own], largest)
-    assigned = affinity.argmax(axis=1)
+    membership = affinity / np.maximum(affinity.sum(axis=1, keepdims=True), 1e-300)
+    if advice is not None:
+        membership = (1 - share) * membership + share * advice
+    assigned = membership.argmax(axis=1)
     return Assessment(
-        affinity / np.maximum(affinity.sum(axis=1, keepdims=True), 1e-300),
+        membership,
         expected_overlap(P, labels, assigned),
         isolation(gaps, usual[assigned]),
     )

@@ -3,7 +3,8 @@
     P_ij = probability that rows i and j share a cluster, by a network trained on synthetic tables
     p(K) = its belief over the number of clusters
     ĉ    = the partition of the largest expected score under both, within what is known
-    r_ik ∝ mean of P_ij over the rows j of cluster k
+    r_ik ∝ mean of P_ij over the rows j of cluster k; where clusters are like Gaussian clouds, and
+           the network agrees, mostly what clouds fitted to all rows say
 
 The network reads at most ``context_size`` rows together, the context. Of a larger table it reads a
 sample that covers rare regions, then every other row by itself, by its relations to that sample.
@@ -12,6 +13,7 @@ only a few thousand reference rows are read against them; the others follow the 
 """
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -49,8 +51,10 @@ from asterism.functional.guidance import (
 from asterism.functional.nearest import reference_gaps
 from asterism.functional.validity import expected_agreement
 from asterism.methods.asterism import sampling
+from asterism.methods.asterism.clouds import draw_clouds
 from asterism.methods.asterism.inspection import InspectionMixin
 from asterism.methods.asterism.knowledge import Knowledge
+from asterism.methods.asterism.opinions import VIEWS, believe
 from asterism.methods.asterism.rows import RowsMixin
 from asterism.nn.pairwise import PairNetwork, relate
 from asterism.nn.reading import ContextReader
@@ -79,8 +83,15 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         Partitions to choose from: cuts of the tree of pair probabilities; or those and the quick
         classical partitions that the network was shown: k-means, as it is, along leading axes,
         under a local metric and in the diffusion map. Not with labels or links.
+    refine : {"clouds", None}, default="clouds"
+        Whether clusters are drawn again as Gaussian clouds fitted to all rows, where the network
+        agrees; see :mod:`asterism.methods.asterism.clouds`. Not with labels or links.
     context_size : int, default=512
         Most rows the network reads together. More show finer clusters and take longer.
+    views : {"auto", "one", "all"}, default="auto"
+        Whether the network also reads the rows by ranks and along evened-out principal axes, and
+        its beliefs are averaged: where the first reading leaves doubt, never, or always; see
+        :mod:`asterism.methods.asterism.opinions`. Takes three readings more.
     weights : str or path, default="default"
         Name of shipped weights, or a file.
     scaling : {"standard", "none"}, default="standard"
@@ -118,6 +129,9 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         Probability that two of them share a cluster.
     cluster_means_, cluster_sizes_ : ndarray of shape (n_clusters, n_features), (n_clusters,)
         Mean of every column in each cluster, in the user's units, and its rows.
+    cloud_log_weights_, cloud_means_, cloud_factors_ : ndarray
+        The clouds, where the clusters were drawn as such, in the coordinates the network reads;
+        factors of the precisions, or one number a cloud that is round.
     column_means_, column_deviations_ : ndarray of shape (n_features,)
         The same over all rows.
     prototypes_ : ndarray of shape (n_clusters, 3)
@@ -142,7 +156,9 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         "n_clusters": [at_least(1), CountRange(), StrOptions({"auto"})],
         "rule": [StrOptions(set(RULES))],
         "candidates": [StrOptions({"tree", "classical"})],
+        "refine": [StrOptions({"clouds"}), None],
         "context_size": [at_least(16)],
+        "views": [StrOptions(set(VIEWS))],
         "scaling": [StrOptions({"standard", "none"})],
         "tails": [StrOptions({"pull", "keep"})],
     }
@@ -153,7 +169,9 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         *,
         rule: str = "ari",
         candidates: str = "tree",
+        refine: str | None = "clouds",
         context_size: int = 512,
+        views: str = "auto",
         weights: str | Path = "default",
         scaling: str = "standard",
         tails: str = "pull",
@@ -164,7 +182,9 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         self.n_clusters = n_clusters
         self.rule = rule
         self.candidates = candidates
+        self.refine = refine
         self.context_size = context_size
+        self.views = views
         self.weights = weights
         self.scaling = scaling
         self.tails = tails
@@ -286,15 +306,16 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
             self.reference_rows_ = sample.scaled[np.union1d(references, sample.chosen[0])]
         contexts = sample.contexts
         self.context_rows_ = contexts[0]
+        self._pool = sample.rows
         return contexts
 
     def _decide(self, readers: list[ContextReader]) -> None:
         """Choose the partition of the first context, with the others' advice."""
         self._reader, *others = readers
-        P = self._reader.similarity
+        P, counts = believe(self._reader, self.context_rows_, self.views)
         if others:
             P = consensus(P, [self._advice(reader) for reader in others])
-        counts = np.mean([reader.counts for reader in readers], axis=0)
+            counts = np.mean([counts, *(reader.counts for reader in others)], axis=0)
         heads = first_equal(self.context_rows_)
         constraints = self._known.constraints(self.context_indices_, heads)
         if constraints is not None:  # one cluster, and too few, are ruled out before all else
@@ -318,14 +339,30 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
             )
         if self._limits is not None and self._limits[0] > 1:
             P, counts = given_several(P, counts)[0], np.zeros(1)
-        self.overall_confidence_ = expected_agreement(P, self.context_labels_, float(counts[0]))
+
+        def worth(labels: np.ndarray) -> float:
+            return expected_agreement(P, labels, float(counts[0]))
+
+        if self.refine == "clouds" and constraints is None:
+            self._draw_again(worth)
+        del self._pool
+        self.overall_confidence_ = worth(self.context_labels_)
         self.usual_gaps_ = median_gaps(self._reader.gaps, self.context_labels_)
         if others:
-            found = self._assess(self._reader.read(self._coordinates.turn(self.reference_rows_)))
+            rows = self._coordinates.turn(self.reference_rows_)
+            found = self._assess(self._reader.read(rows), rows)
             self.reference_membership_, self.reference_confidence_, _ = found
             # Distances are to references from now on, and so is what is usual.
             self.reference_gaps_ = reference_gaps(self.reference_rows_)
             self.usual_gaps_ = median_gaps(self.reference_gaps_, found.labels)
+
+    def _draw_again(self, worth: Callable[[np.ndarray], float]) -> None:
+        """Draw the clusters as clouds, where partitions are ``worth`` about the same."""
+        clouds = draw_clouds(self._pool, self.context_rows_, self.context_labels_, worth)
+        if clouds is None:
+            return
+        self.context_labels_ = clouds.log_joint(self.context_rows_).argmax(axis=1)
+        self.cloud_log_weights_, self.cloud_means_, self.cloud_factors_ = clouds
 
     def _partition(
         self,

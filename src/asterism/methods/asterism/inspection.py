@@ -25,6 +25,7 @@ from asterism.functional.samples import sample_partitions
 from asterism.functional.validity import expected_agreement, noise_apart
 from asterism.methods.asterism import sampling
 from asterism.methods.asterism.explanation import ClusterExplanation, Explanation
+from asterism.methods.asterism.opinions import Belief, believe
 from asterism.metrics._checks import as_labels, encode, is_noise
 from asterism.nn.reading import ContextReader
 
@@ -37,6 +38,7 @@ class InspectionMixin:
     """Adds ``assess``, ``score_partition``, ``explain`` and what ``samples`` needs."""
 
     context_size: int
+    views: str
     scaling: str
     tails: str
     random_state: Any
@@ -137,22 +139,22 @@ class InspectionMixin:
         several, partitions = _partitions(labels, len(rows))
         if not hasattr(self, "labels_"):
             self._load_weights()
-        seen, reader = self._read_sample(rows)
-        single = float(reader.counts[0])
+        seen, (P, counts) = self._read_sample(rows)
         scores = [
-            expected_agreement(reader.similarity, noise_apart(codes[seen], noise[seen]), single)
+            expected_agreement(P, noise_apart(codes[seen], noise[seen]), float(counts[0]))
             for codes, noise in partitions
         ]
         return np.array(scores) if several else scores[0]
 
-    def _read_sample(self, X: np.ndarray) -> tuple[np.ndarray, ContextReader]:
-        """Choose a context of any table and read it; row numbers, and what was read."""
+    def _read_sample(self, X: np.ndarray) -> tuple[np.ndarray, Belief]:
+        """Choose a context of any table and read it; row numbers, and what is believed of them."""
         # None is a seed of its own and a generator is copied: scores of two calls are comparable.
         state = 0 if self.random_state is None else deepcopy(self.random_state)
         chance = np.random.RandomState(draw_seed(state))
         sample = sampling.draw_sample(X, self.scaling, self.tails, self.context_size, chance)
-        (reader,) = ContextReader.read_many(self._on_device(), sample.contexts)
-        return sample.indices, reader
+        (rows,) = sample.contexts
+        (reader,) = ContextReader.read_many(self._on_device(), [rows])
+        return sample.indices, believe(reader, rows, self.views)
 
     # --- what clusters are like ---------------------------------------------------------------
 

@@ -3,6 +3,7 @@
     r_ik ∝ mean of P_ij over the rows j of cluster k of the context
 
 Of a table too large for that, the references are read so, and any other row follows the nearest.
+Where the clusters were drawn again as clouds (``clouds``), these have the larger say.
 """
 
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from asterism.functional.assignments import by_decreasing_size
 from asterism.functional.nearest import nearest_rows
 from asterism.functional.tails import Tails
 from asterism.methods.asterism import sampling
+from asterism.methods.asterism.clouds import CLOUD_SHARE, Clouds
 from asterism.methods.asterism.knowledge import Knowledge
 from asterism.nn.reading import ContextReader, RowReading
 
@@ -33,6 +35,9 @@ class RowsMixin:
     context_rows_: np.ndarray
     context_labels_: np.ndarray
     usual_gaps_: np.ndarray
+    cloud_log_weights_: np.ndarray
+    cloud_means_: np.ndarray
+    cloud_factors_: np.ndarray
     reference_rows_: np.ndarray
     reference_gaps_: np.ndarray
     reference_membership_: np.ndarray
@@ -62,7 +67,7 @@ class RowsMixin:
 
         rest = np.arange(len(X))
         if not hasattr(self, "reference_rows_"):  # the context has been read already
-            note(self.context_indices_, self._assess(self._reader.own))
+            note(self.context_indices_, self._assess(self._reader.own, self.context_rows_))
             rest = np.setdiff1d(rest, self.context_indices_, assume_unique=True)
         for start in range(0, len(rest), self._chunk):
             rows = rest[start : start + self._chunk]
@@ -83,14 +88,26 @@ class RowsMixin:
             nearest, distance = nearest_rows(rows, self.reference_rows_)
             gaps = np.maximum(np.log(np.maximum(distance, _NO_GAP)), self.reference_gaps_[nearest])
             membership = self.reference_membership_[nearest]
+            if (advice := self._advise(self._coordinates.turn(rows))) is not None:
+                membership = (1 - CLOUD_SHARE) * membership + CLOUD_SHARE * advice
             usual = self.usual_gaps_[membership.argmax(axis=1)]
             return Assessment(
                 membership, self.reference_confidence_[nearest], isolation(gaps, usual)
             )
-        return self._assess(self._own_reader().read(self._coordinates.turn(rows)))
+        turned = self._coordinates.turn(rows)
+        return self._assess(self._own_reader().read(turned), turned)
 
-    def _assess(self, reading: RowReading) -> Assessment:
-        return assess(*reading, self.context_labels_, self.usual_gaps_)
+    def _assess(self, reading: RowReading, rows: np.ndarray) -> Assessment:
+        """Assess rows that were read, given their coordinates too."""
+        advice = self._advise(rows)
+        return assess(*reading, self.context_labels_, self.usual_gaps_, advice, CLOUD_SHARE)
+
+    def _advise(self, rows: np.ndarray) -> np.ndarray | None:
+        """What the clouds say of rows, if the clusters were drawn as such."""
+        if not hasattr(self, "cloud_means_"):
+            return None
+        clouds = Clouds(self.cloud_log_weights_, self.cloud_means_, self.cloud_factors_)
+        return clouds.responsibilities(rows)
 
     def _own_reader(self) -> ContextReader:
         """The context as the network reads it; read again after a load or a move."""
@@ -113,6 +130,9 @@ class RowsMixin:
         empty = np.setdiff1d(np.arange(len(self.usual_gaps_)), order)
         order = np.concatenate([order, empty])
         self.context_labels_ = np.argsort(order)[self.context_labels_]
-        self.usual_gaps_ = self.usual_gaps_[order]
+        per_cluster = ("usual_gaps_", "cloud_log_weights_", "cloud_means_", "cloud_factors_")
+        for name in per_cluster:
+            if hasattr(self, name):
+                setattr(self, name, getattr(self, name)[order])
         if hasattr(self, "reference_membership_"):
             self.reference_membership_ = self.reference_membership_[:, order]

@@ -57,6 +57,11 @@ class Sample(NamedTuple):
         return self.pool[self.chosen[0]]
 
     @property
+    def rows(self) -> np.ndarray:
+        """Rows of the pool, in the coordinates that the network reads."""
+        return self.coordinates.turn(self.scaled)
+
+    @property
     def contexts(self) -> list[np.ndarray]:
         """Rows of every context, as the network reads them."""
         return [self.coordinates.turn(self.scaled[places]) for places in self.chosen]

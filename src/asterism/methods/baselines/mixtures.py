@@ -22,19 +22,11 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 from asterism._validation import Interval, Real, StrOptions, at_least, check_rows
 from asterism.base import Clusterer
+from asterism.functional.gaussians import gaussian_log_prob
 
 __all__ = ["AutoGaussianMixture", "BayesianMixture"]
 
 _SMALLEST_FRACTION = 1e-6
-
-
-def gaussian_log_prob(X: np.ndarray, means: np.ndarray, cholesky: np.ndarray) -> np.ndarray:
-    """Log N(x_i; μ_k, Σ_k), (N, K), from the Cholesky factors of the precisions (K, D, D)."""
-    log_p = np.empty((len(X), len(means)))
-    for k, (mean, factor) in enumerate(zip(means, cholesky, strict=True)):
-        whitened = (X - mean) @ factor
-        log_p[:, k] = np.log(np.diag(factor)).sum() - 0.5 * np.square(whitened).sum(axis=1)
-    return log_p - 0.5 * X.shape[1] * math.log(2 * math.pi)
 
 
 class _MixtureClusterer(Clusterer):

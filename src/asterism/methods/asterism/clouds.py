@@ -1,0 +1,130 @@
+"""Clusters drawn again as Gaussian clouds, with all rows, where the network agrees.
+
+The network decides on a few hundred rows, its context. Where clusters overlap, many more rows are
+needed to say where one ends and the next begins, and a plain model says it well:
+
+    round    N(μ_k, σ² I), all clusters of equal weight: k-means
+    full     N(μ_k, Σ_k) with weights π_k; where every cluster has rows enough for Σ_k
+
+Both begin with the clusters of the context and are fitted to all rows that are at hand. A cloud
+that runs away from the cluster it began with is noticed by the network: of the two the one with the
+smaller Bayesian information criterion is taken among those whose partition of the context is worth,
+in expectation, nine tenths of the network's own. For shapes that are no clouds that is neither, and
+all stays as the network said.
+
+    r_ik ∝ π_k N(x_i; μ_k, Σ_k),   membership = 4/5 r_ik + 1/5 of what the network says
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from asterism.functional.gaussians import gaussian_log_prob, round_log_prob
+
+__all__ = ["CLOUD_SHARE", "Clouds", "draw_clouds"]
+
+CLOUD_SHARE = 0.8
+"""What the clouds count for in a row's membership, beside the network."""
+
+_AGREED = 0.9  # of the network's own worth
+_MOST_COLUMNS = 32  # with covariances of their own
+_FLOOR = 1e-3  # of the mean variance: least variance in any direction
+_STEPS = 60
+
+
+class Clouds(NamedTuple):
+    """Gaussians, one a cluster; ``factors`` are those of the precisions, or one number a cloud."""
+
+    log_weights: np.ndarray  # (K,)
+    means: np.ndarray  # (K, D)
+    factors: np.ndarray  # (K, D, D), or (K,) where clouds are round
+
+    def log_joint(self, X: np.ndarray) -> np.ndarray:
+        """Log π_k N(x_i; μ_k, Σ_k) of rows (Q, D), (Q, K)."""
+        log_prob = round_log_prob if self.factors.ndim == 1 else gaussian_log_prob
+        return self.log_weights + log_prob(X, self.means, self.factors)
+
+    def responsibilities(self, X: np.ndarray) -> np.ndarray:
+        """Chance (Q, K) of each cloud to have brought forth a row."""
+        return np.exp(log_softmax(self.log_joint(np.asarray(X, dtype=np.float64)), axis=1))
+
+    def criterion(self, X: np.ndarray) -> float:
+        """Bayesian information criterion on rows (N, D); the smaller the better."""
+        k, dim = self.means.shape
+        # Round clouds share one variance and have no weights of their own.
+        own = dim if self.factors.ndim == 1 else dim + dim * (dim + 1) / 2 + 1
+        n_parameters = k * own + (1 if self.factors.ndim == 1 else -1)
+        return float(n_parameters * np.log(len(X)) - 2 * logsumexp(self.log_joint(X), axis=1).sum())
+
+
+def draw_clouds(
+    X: np.ndarray,
+    context: np.ndarray,
+    labels: np.ndarray,
+    worth: Callable[[np.ndarray], float],
+) -> Clouds | None:
+    """Clouds for the clusters ``labels`` (M,) of a context (M, D), fitted to rows X (N, D).
+
+    ``worth`` tells the expected score of a partition of the context. None where no clouds agree
+    with the network, or there is a single cluster.
+    """
+    n_clusters = int(labels.max()) + 1
+    if n_clusters == 1:
+        return None
+    X, context = X.astype(np.float64), context.astype(np.float64)
+    least = _AGREED * worth(labels)
+    agreed = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for clouds in (_round(X, context, labels), _full(X, context, labels)):
+            if clouds is None:
+                continue
+            drawn = clouds.log_joint(context).argmax(axis=1)
+            if len(np.unique(drawn)) == n_clusters and worth(drawn) >= least:
+                agreed.append(clouds)
+    return min(agreed, key=lambda clouds: clouds.criterion(X), default=None)
+
+
+def _round(X: np.ndarray, context: np.ndarray, labels: np.ndarray) -> Clouds:
+    member = np.eye(int(labels.max()) + 1)[labels]
+    means = member.T @ context / member.sum(axis=0)[:, None]
+    model = KMeans(len(means), init=means, n_init=1, random_state=0).fit(X)
+    deviation = np.sqrt(max(model.inertia_ / X.size, _floor(X)))
+    weights = np.full(len(means), -np.log(len(means)))
+    return Clouds(weights, model.cluster_centers_, np.full(len(means), 1 / deviation))
+
+
+def _full(X: np.ndarray, context: np.ndarray, labels: np.ndarray) -> Clouds | None:
+    dim, sizes = X.shape[1], np.bincount(labels)
+    if dim > _MOST_COLUMNS or sizes.min() < dim + 2:
+        return None
+    means = np.stack([context[labels == k].mean(axis=0) for k in range(len(sizes))])
+    ridge = _floor(X) * np.eye(dim)
+    covariances = [np.atleast_2d(np.cov(context[labels == k].T)) for k in range(len(sizes))]
+    model = GaussianMixture(
+        len(sizes),
+        weights_init=sizes / sizes.sum(),
+        means_init=means,
+        precisions_init=np.linalg.inv(np.stack(covariances) + ridge),
+        reg_covar=_floor(X),
+        max_iter=_STEPS,
+        tol=1e-4,
+        random_state=0,
+    )
+    try:
+        model.fit(X)
+    except ValueError:  # a cloud collapsed: no model of these rows
+        return None
+    return Clouds(
+        np.log(np.maximum(model.weights_, 1e-300)), model.means_, model.precisions_cholesky_
+    )
+
+
+def _floor(X: np.ndarray) -> float:
+    return max(_FLOOR * float(X.var(axis=0).mean()), 1e-12)

@@ -1,0 +1,109 @@
+"""Clusters drawn again as Gaussian clouds, where the network agrees."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from asterism import Asterism
+from asterism.functional.gaussians import gaussian_log_prob, round_log_prob
+from asterism.methods.asterism.clouds import Clouds, draw_clouds
+
+
+def two_clouds(n=2000, dim=24, apart=3.0, seed=0):
+    """Two round clouds whose border a few rows do not show."""
+    chance = np.random.default_rng(seed)
+    labels = chance.integers(2, size=n)
+    x = chance.standard_normal((n, dim))
+    x += apart / np.sqrt(dim) * labels[:, None]  # along no column, so that none grows long
+    return x, labels
+
+
+def always(labels):
+    return 1.0
+
+
+def test_densities_are_those_of_scipy():
+    chance = np.random.default_rng(0)
+    x, means = chance.standard_normal((5, 3)), chance.standard_normal((2, 3))
+    covariance = np.cov(chance.standard_normal((3, 20)))
+    factor = np.linalg.cholesky(np.linalg.inv(covariance))
+    for found, cov in (
+        (gaussian_log_prob(x, means, np.stack([factor] * 2)), covariance),
+        (round_log_prob(x, means, np.full(2, 0.5)), 4 * np.eye(3)),
+    ):
+        expected = [multivariate_normal(mean, cov).logpdf(x) for mean in means]
+        np.testing.assert_allclose(found, np.transpose(expected))
+
+
+def test_all_rows_draw_the_border_better_than_a_few():
+    x, truth = two_clouds()
+    few = truth[:100].copy()
+    few[np.random.default_rng(1).choice(100, 15, replace=False)] ^= 1
+    clouds = draw_clouds(x, x[:100], few, always)
+    assert clouds.factors.shape == (2,)
+    begun = np.stack([x[:100][few == k].mean(axis=0) for k in (0, 1)])
+    nearest = np.linalg.norm(x[:, None] - begun, axis=-1).argmin(axis=1)
+    drawn = clouds.responsibilities(x).argmax(axis=1)
+    assert adjusted_rand_score(truth, drawn) > adjusted_rand_score(truth, nearest) + 0.05
+
+
+def test_clouds_of_different_size_have_covariances_of_their_own():
+    x, truth = make_blobs([300, 300], centers=[[0, 0], [4, 0]], cluster_std=[0.3, 2.0])
+    clouds = draw_clouds(x, x, truth, always)
+    assert clouds.factors.shape == (2, 2, 2)
+    assert np.linalg.det(clouds.factors[0]) > 5 * np.linalg.det(clouds.factors[1])
+    np.testing.assert_allclose(clouds.responsibilities(x).sum(axis=1), 1)
+
+
+def test_the_criterion_is_that_of_scikit_learn():
+    from sklearn.mixture import GaussianMixture
+
+    x, _ = make_blobs(200, centers=3, random_state=0)
+    model = GaussianMixture(3, random_state=0).fit(x)
+    clouds = Clouds(np.log(model.weights_), model.means_, model.precisions_cholesky_)
+    assert clouds.criterion(x) == pytest.approx(model.bic(x))
+
+
+def test_clouds_that_the_network_does_not_know_again_are_refused():
+    x, truth = make_moons(400, noise=0.05, random_state=0)
+    assert draw_clouds(x, x, truth, lambda labels: adjusted_rand_score(truth, labels)) is None
+    assert draw_clouds(x, x, np.zeros(400, dtype=int), always) is None
+
+
+@pytest.mark.parametrize("dim", [1, 3, 60])
+def test_flat_and_repeated_rows_do_no_harm(dim):
+    x = np.repeat(np.arange(8.0) // 4, 30)[:, None] * np.ones(dim)
+    x[:, 1:] = 0.0
+    clouds = draw_clouds(x, x, (x[:, 0] > 0).astype(int), always)
+    assert np.isfinite(clouds.responsibilities(x)).all()
+
+
+def test_the_estimator_draws_clouds_and_leaves_other_shapes_alone(tmp_path):
+    x, truth = two_clouds(1200, 16, 3.5)
+    model = Asterism(2, random_state=0).fit(x)
+    plain = Asterism(2, refine=None, random_state=0).fit(x)
+    assert model.cloud_means_.shape == (2, 16)
+    assert not hasattr(plain, "cloud_means_")
+    assert adjusted_rand_score(truth, model.labels_) >= adjusted_rand_score(truth, plain.labels_)
+    np.testing.assert_array_equal(model.predict(x), model.labels_)
+    np.testing.assert_array_equal(model.context_labels_, model.labels_[model.context_indices_])
+    model.save(tmp_path / "model")
+    again = Asterism.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_proba(x), model.predict_proba(x), atol=1e-6)
+    moons, _ = make_moons(300, noise=0.04, random_state=0)
+    assert not hasattr(Asterism(2, random_state=0).fit(moons), "cloud_means_")
+
+
+def test_a_second_fit_forgets_the_clouds_of_the_first():
+    model = Asterism(random_state=0).fit(make_blobs(200, centers=3, random_state=0)[0])
+    assert hasattr(model, "cloud_means_")
+    model.fit(make_moons(300, noise=0.04, random_state=0)[0])
+    assert not hasattr(model, "cloud_means_")
+
+
+def test_labels_are_kept_to_and_not_redrawn():
+    x, truth = make_blobs(120, centers=3, random_state=0)
+    known = np.where(np.arange(120) < 30, truth, -1)
+    assert not hasattr(Asterism(random_state=0).fit(x, known), "cloud_means_")
