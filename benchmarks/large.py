@@ -115,7 +115,10 @@ def time_small() -> list[Row]:
 
     X, _ = make_blobs(1000, n_features=10, centers=5, random_state=0)
     methods = {
-        "`Asterism()`": lambda: Asterism(random_state=0),
+        "`Asterism()`, clear clusters": lambda: Asterism(random_state=0),
+        "`Asterism(views='all')`, as where there is doubt": lambda: Asterism(
+            views="all", random_state=0
+        ),
         "`AutoKMeans(max_clusters=15)`": lambda: AutoKMeans(max_clusters=15, random_state=0),
     }
     times: dict[str, list[float]] = {name: [] for name in methods}

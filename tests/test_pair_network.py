@@ -62,9 +62,9 @@ def test_a_row_of_the_context_is_read_alone_as_among_the_others():
 
     reading = read(features)
     assert reading.counts.shape == (2, MAX_COUNT)
-    again = read(crossed, reading.memory).logits
+    again = read(crossed, reading.states).logits
     assert (again - reading.logits)[:, off].abs().median() < 0.1 * reading.logits.std()
-    torch.testing.assert_close(read(one, reading.memory).logits, again[:, 7:8])
+    torch.testing.assert_close(read(one, reading.states).logits, again[:, 7:8])
 
 
 def test_gradients_reach_every_parameter(relations):

@@ -7,7 +7,7 @@ import torch
 from asterism.functional.sets import DatasetPrior
 from asterism.priors import TabularPrior
 from asterism.priors.columns import express, shear
-from asterism.priors.layouts import lattice, overlapping, place, scattered
+from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES
 from asterism.priors.tabular import _likeliest_cloud, draw_sizes
 
@@ -163,25 +163,3 @@ def test_sizes_sum_and_none_is_tiny():
         sizes = draw_sizes(100, 12, chance(seed))
         assert sizes.sum() == 100
         assert sizes.min() >= 4
-
-
-def test_a_lattice_is_a_grid_without_holes():
-    moments = np.stack([np.eye(5)] * 9)
-    for seed in range(20):
-        centers = lattice(moments, 4.0, chance(seed))
-        assert 2 <= (np.abs(centers).max(axis=0) > 0).sum() <= 3
-        distance = np.linalg.norm(centers[:, None] - centers[None], axis=-1)
-        np.fill_diagonal(distance, np.inf)
-        nearest = distance.min(axis=1)
-        assert 1.0 < np.median(nearest) < 6.0
-        assert nearest.max() < 9.0
-
-
-def test_columns_that_distract_show_other_clusters():
-    prior, c = TabularPrior(separation=(5.0, 6.0)), chance(1)
-    x = 3 * c.standard_normal((200, 12))
-    for _ in range(10):
-        found = prior._distraction(x, c)
-        assert found.shape[0] == 200
-        assert 1 <= found.shape[1] <= 4
-        assert 0.2 < found.std() / x.std() < 5

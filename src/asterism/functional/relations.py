@@ -325,8 +325,9 @@ def _stack(measures: Iterator[Tensor], context: Context, labels: Tensor) -> Tens
     n_measures = sizes[1] - labels.shape[2]
     for place, measure in zip(range(n_measures), measures, strict=True):
         torch.clamp(measure, -_LIMIT, _LIMIT, out=features[:, place])
-    partitions = zip(labels.unbind(2), context.labels.unbind(2), strict=True)
-    for place, (own, others) in enumerate(partitions, n_measures):
+    # Comparing numbers of the kind that is written takes a tenth of the time.
+    numbered = (each.to(features.dtype).unbind(2) for each in (labels, context.labels))
+    for place, (own, others) in enumerate(zip(*numbered, strict=True), n_measures):
         torch.eq(own[:, :, None], others[:, None], out=features[:, place])
     return features
 

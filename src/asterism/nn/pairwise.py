@@ -7,12 +7,8 @@ columns may come in any number, order, rotation and scale, and rows in any order
     look       h_ij = relu(W(facts) p_ij + b(facts)), p_ij the pair features: what they mean depends
                on the data set, as when the best of several quick partitions is to be believed
     blocks     pre-norm attention whose logits are biased by a linear map of h_ij
-    first      ℓ_ij = g(h_ij, u_iᵀ W_1 u_j, …, u_iᵀ W_R u_j, v_i + v_j), symmetric in i and j, each
-               pair by itself; S_ij = σ(ℓ_ij)
-    second     ℓ_ij + f(h_ij, ℓ_ij, c_ij, s_i + s_j, |s_i − s_j|, w_i + w_j), c_ij the cosine of the
-               rows i and j of S and s_i = log mean_j S_ij: rows of one cluster have the same
-               company, which no pair can tell by itself
-               P_ij = σ of this, the probability that i and j share a cluster
+    pairs      ℓ_ij = g(h_ij, u_iᵀ W_1 u_j, …, u_iᵀ W_R u_j, v_i + v_j), symmetric in i and j
+               P_ij = σ(ℓ_ij), the probability that i and j share a cluster
     count      softmax over K = 1 … 40 of the mean token and of soft counts: with s_i = mean_j P_ij
                the share of the rows that are with i, the mean of 1 / s_i is the number of clusters
 
@@ -22,11 +18,9 @@ Trained on labelled synthetic data sets by the log score of pairs and of the num
     w half uniform, half ∝ 1 / √(|C(i)| |C(j)|)
 
 so that small clusters count. Noise rows have no pairs. The rows of a draw are in random order, so
-that the pairs of the first 48 with all rows stand for all. The second look takes S as given: no
-gradient flows through it.
+that the pairs of the first 48 with all rows stand for all.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -53,9 +47,7 @@ FORM_WIDTH = 16
 N_TOKEN = 2 * len(PAIR_FEATURES) + len(NEIGHBOURS) + len(ROW_FEATURES) + N_FACTS
 TRAINED_ROWS = 48
 N_SHARES = 4
-N_COMPANY = 4
 ROWS_AT_ONCE = 32
-_SURE = 12.0  # logits beyond it say no more
 
 
 class Relations(NamedTuple):
@@ -76,7 +68,7 @@ class Reading(NamedTuple):
 
     logits: Tensor  # (B, Q, N) of sharing a cluster
     counts: Tensor  # (B, MAX_COUNT) logits of K = 1, 2, …, from the mean of these rows
-    memory: list[Tensor]  # of the context: input of every block, the output, the first look S
+    states: list[Tensor]  # input of every block and the output, what later rows attend to
 
 
 def relate(batch: SetBatch) -> Relations:
@@ -133,11 +125,10 @@ class PairNetwork(nn.Module):
         *,
         width: int = 96,
         heads: int = 4,
-        n_blocks: int = 6,
+        n_blocks: int = 4,
         hidden: int = 24,
         rank: int = 8,
         judge: int = 48,
-        review: int = 32,
         count_weight: float = 0.15,
     ) -> None:
         super().__init__()
@@ -166,9 +157,6 @@ class PairNetwork(nn.Module):
             nn.ReLU(inplace=True),
             nn.Linear(judge // 2, 1),
         )
-        self.compare = nn.Linear(hidden + N_COMPANY, review)
-        self.lean_again = nn.Linear(width, review, bias=False)
-        self.settle = nn.Linear(review, 1)
         self.count = nn.Sequential(
             nn.Linear(width + N_SHARES, width), nn.GELU(), nn.Linear(width, MAX_COUNT)
         )
@@ -195,61 +183,27 @@ class PairNetwork(nn.Module):
             x = block(x, bias, x if memory is None else memory[depth])
             states.append(x)
         own = self.norm(x)
-        other = own if memory is None else self.norm(memory[-2])
-        judged, said = seen[:, :, :n_judged], own[:, :n_judged]
-        first = self._first(judged, said, other)
-        mine = torch.sigmoid(first.detach())
-        if memory is None:
-            asked = judged.shape[2]
-            with torch.no_grad():
-                rest = torch.sigmoid(self._first(seen[:, :, asked:], own[:, asked:], other))
-            same = torch.cat([mine, rest], dim=1)
-            same.diagonal(dim1=1, dim2=2).fill_(1.0)
-            mine = same[:, :asked]
-        else:
-            same = memory[-1]
-        logits = self._second(first, mine, same, judged, said, other)
+        other = own if memory is None else self.norm(memory[-1])
+        # Without gradients a few rows at a time: what is made of them stays in the cache.
+        rows = x.shape[1] if torch.is_grad_enabled() else ROWS_AT_ONCE
+        parts = zip(
+            seen[:, :, :n_judged].split(rows, dim=2),
+            own[:, :n_judged].split(rows, dim=1),
+            strict=True,
+        )
+        logits = torch.cat([self._logits(saw, said, other) for saw, said in parts], dim=1)
         counts = self.count(torch.cat([own.mean(dim=1), shares_of(logits)], dim=-1))
-        return Reading(logits, counts, [*states, same])
+        return Reading(logits, counts, states)
 
-    def _first(self, seen: Tensor, own: Tensor, other: Tensor) -> Tensor:
+    def _logits(self, seen: Tensor, own: Tensor, other: Tensor) -> Tensor:
         """Logits (B, Q, N) of rows that see others so, given both kinds of states."""
-
-        def judge(seen: Tensor, own: Tensor) -> Tensor:
-            forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
-            judged = on_maps(self.weigh, seen, forms)
-            judged += self.lean(own).mT[..., None]
-            judged += self.lean(other).mT[:, :, None]
-            for layer in self.judge:
-                judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else layer(judged)
-            return judged.squeeze(1)
-
-        return by_rows(judge, (seen, 2), (own, 1))
-
-    def _second(
-        self, first: Tensor, mine: Tensor, same: Tensor, seen: Tensor, own: Tensor, other: Tensor
-    ) -> Tensor:
-        """Logits (B, Q, N) given the company of these rows, ``mine``, and of all, ``same``."""
-        theirs = F.normalize(same, dim=2).mT
-        sizes = same.mean(dim=2).log()[:, None]
-
-        def review(first: Tensor, mine: Tensor, seen: Tensor, own: Tensor) -> Tensor:
-            size = mine.mean(dim=2).log()[:, :, None]
-            company = torch.stack(
-                [
-                    first.clamp(-_SURE, _SURE) / 4,
-                    2 * (F.normalize(mine, dim=2) @ theirs) - 1,
-                    (size + sizes) / 2 + 1.5,
-                    (size - sizes).abs(),
-                ],
-                dim=1,
-            )
-            judged = on_maps(self.compare, seen, company)
-            judged += self.lean_again(own).mT[..., None]
-            judged += self.lean_again(other).mT[:, :, None]
-            return first + on_maps(self.settle, torch.relu_(judged)).squeeze(1)
-
-        return by_rows(review, (first, 1), (mine, 1), (seen, 2), (own, 1))
+        forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
+        judged = on_maps(self.weigh, seen, forms)
+        judged += self.lean(own).mT[..., None]
+        judged += self.lean(other).mT[:, :, None]
+        for layer in self.judge:
+            judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else layer(judged)
+        return judged.squeeze(1)
 
     def _look(self, relations: Relations) -> Tensor:
         """First layer of the pair features, with weights of each data set's own."""
@@ -274,17 +228,6 @@ class PairNetwork(nn.Module):
         scores = F.binary_cross_entropy_with_logits(reading.logits, same, reduction="none")
         counts = F.cross_entropy(reading.counts, labels.max(dim=1).values.clamp(0, MAX_COUNT - 1))
         return (scores * weights).sum(dim=(1, 2)).mean() + self.count_weight * counts
-
-
-def by_rows(judge: Callable[..., Tensor], *parts: tuple[Tensor, int]) -> Tensor:
-    """Logits (B, Q, N) of rows, which lie along the dimension named with each of the ``parts``.
-
-    Without gradients a few rows at a time: what is made of them stays in the cache.
-    """
-    if torch.is_grad_enabled():
-        return judge(*(part for part, _ in parts))
-    chunks = zip(*(part.split(ROWS_AT_ONCE, dim=dim) for part, dim in parts), strict=True)
-    return torch.cat([judge(*chunk) for chunk in chunks], dim=1)
 
 
 def on_maps(layer: nn.Linear, *maps: Tensor) -> Tensor:

@@ -40,14 +40,14 @@ class ContextReader:
         self,
         network: PairNetwork,
         context: Context,
-        memory: list[Tensor],
+        states: list[Tensor],
         similarity: np.ndarray,
         counts: np.ndarray,
         gaps: np.ndarray,
     ) -> None:
         self.network = network
         self._context = context
-        self._memory = memory
+        self._states = states
         self.similarity = similarity  # (N, N), symmetric, one on the diagonal
         self.counts = counts  # (MAX_COUNT,) probabilities of K = 1, 2, …
         self.gaps = gaps  # (N,)
@@ -77,7 +77,7 @@ class ContextReader:
                 readers[i] = cls(
                     network,
                     _part(context, own),
-                    [part[own] for part in reading.memory],
+                    [state[own] for state in reading.states],
                     similarity[place],
                     counts[place],
                     gaps[place],
@@ -105,7 +105,7 @@ class ContextReader:
         x = torch.nn.functional.pad(x, (0, self._context.x.shape[2] - x.shape[2]))
         features = cross_features(self._context, x)
         relations = Relations(features.pairs, tokens_of(features, self._context))
-        logits = self.network.read(relations, self._memory).logits[0]
+        logits = self.network.read(relations, self._states).logits[0]
         similarity = torch.sigmoid(logits.double()).cpu().numpy()
         place = features.nearest[0]
         standing = ((x - self._context.center) / self._context.size)[0]

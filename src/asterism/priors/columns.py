@@ -57,7 +57,7 @@ def express(x: np.ndarray, dim: int, chance: np.random.Generator) -> np.ndarray:
 def add_noise_columns(x: np.ndarray, n_noise: int, chance: np.random.Generator) -> np.ndarray:
     """Columns that know nothing of the clusters, of some usual distributions."""
     n = len(x)
-    kinds = chance.integers(6, size=n_noise)
+    kinds = chance.integers(4, size=n_noise)
     noise = np.empty((n, n_noise))
     for j, kind in enumerate(kinds):
         if kind == 0:
@@ -66,13 +66,8 @@ def add_noise_columns(x: np.ndarray, n_noise: int, chance: np.random.Generator) 
             noise[:, j] = chance.random(n)
         elif kind == 2:
             noise[:, j] = np.exp(chance.standard_normal(n))
-        elif kind == 3:
+        else:
             noise[:, j] = chance.integers(chance.integers(2, 9), size=n)
-        elif kind == 4:  # two heaps that have nothing to do with the clusters
-            first = np.asarray(chance.random(n) < chance.uniform(0.1, 0.9))
-            noise[:, j] = chance.standard_normal(n) + chance.uniform(2, 8) * first
-        else:  # mostly nought
-            noise[:, j] = np.maximum(np.exp(1.5 * chance.standard_normal(n)) - 1, 0)
     # Of the size of the columns that matter, or they would vanish in distances that are not scaled.
     typical = float(np.median(x.std(axis=0))) or 1.0
     noise = (noise - noise.mean(axis=0)) / np.maximum(noise.std(axis=0), 1e-9) * typical

@@ -41,10 +41,7 @@ def scattered(
     moments = np.stack([np.atleast_2d(np.cov(part.T)) for part in parts])
     evenness = chance.uniform(0.0, 0.8)
     plane = _plane(dim, chance)
-    if len(sizes) > 2 and dim > 1 and chance.random() < 0.12:
-        centers = lattice(moments, separation, chance)
-    else:
-        centers = place(moments, separation, evenness, plane, chance)
+    centers = place(moments, separation, evenness, plane, chance)
     x, labels = _assemble([part + center for part, center in zip(parts, centers, strict=True)])
     if chance.random() < 0.25:
         labels = _nearest(x, centers, moments, labels)
@@ -183,25 +180,6 @@ def place(
         best = int(good.argmin() if np.isfinite(good).any() else nearest.argmax())
         centers[k] = tried[best]
     return centers
-
-
-def lattice(moments: np.ndarray, separation: float, chance: np.random.Generator) -> np.ndarray:
-    """Centres (K, dim) on neighbouring places of a grid in a few columns, more or less exactly.
-
-    The grid is as wide as ``separation`` for clusters of the mean covariance (K, dim, dim).
-    """
-    n_clusters, dim = moments.shape[:2]
-    m = min(dim, int(chance.integers(2, 4)))
-    side = int(np.ceil(n_clusters ** (1 / m))) + int(chance.integers(2))
-    places = np.stack(np.meshgrid(*[np.arange(side)] * m), axis=-1).reshape(-1, m).astype(float)
-    # Those around a random corner of the grid, or around its middle, have no holes between them.
-    around = chance.uniform(0, side - 1, m)
-    nearest = np.argsort(((places - around) ** 2).sum(axis=1), kind="stable")[:n_clusters]
-    spacing = separation * np.sqrt(np.trace(moments, axis1=1, axis2=2).mean() / dim)
-    centers = np.zeros((n_clusters, dim))
-    jitter = chance.uniform(0, 0.2) * chance.standard_normal((n_clusters, m))
-    centers[:, chance.permutation(dim)[:m]] = spacing * (places[nearest] + jitter)
-    return centers[chance.permutation(n_clusters)]
 
 
 def _width(directions: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:

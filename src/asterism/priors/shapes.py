@@ -109,20 +109,6 @@ def ridge(n: int, dim: int, chance: np.random.Generator) -> np.ndarray:
     return _thicken(curve, n, dim, chance, 0.03, 0.2)
 
 
-def clumps(n: int, dim: int, chance: np.random.Generator) -> np.ndarray:
-    """Two to six heaps in a chain, near enough to each other to be one cluster."""
-    count = int(chance.integers(2, 7))
-    steps = random_directions(count, dim, chance) * chance.uniform(1.5, 3.5, (count, 1))
-    centers = np.cumsum(steps, axis=0)
-    heap = chance.choice(count, n, p=chance.dirichlet(np.full(count, 3.0)))
-    x = (
-        centers[heap]
-        + chance.standard_normal((n, dim)) * chance.uniform(0.6, 1.2, (count, 1))[heap]
-    )
-    x -= x.mean(axis=0)
-    return x / max(float(np.sqrt(np.mean(x**2))), 1e-6)
-
-
 def _thicken(
     curve: np.ndarray, n: int, dim: int, chance: np.random.Generator, low: float, high: float
 ) -> np.ndarray:
@@ -147,16 +133,15 @@ SHAPES: dict[str, Shape] = {
         arc,
         ring,
         ridge,
-        clumps,
     )
 }
-_HEAPS = ("spherical", "anisotropic", "heavy_tailed", "ball", "box", "peaked", "skewed", "clumps")
+_CONVEX = ("spherical", "anisotropic", "heavy_tailed", "ball", "box", "peaked", "skewed")
 _CURVED = ("line", "arc", "ring", "ridge")
 
 
 def draw_shape(dim: int, chance: np.random.Generator) -> Shape:
-    """A shape at random: mostly heaps, curves only where there is room for them."""
+    """A shape at random: mostly convex ones, curves only where there is room for them."""
     if dim == 1 or chance.random() < 0.82:
-        weights = np.array([0.26, 0.26, 0.08, 0.07, 0.07, 0.09, 0.1, 0.07])
-        return SHAPES[str(chance.choice(_HEAPS, p=weights))]
+        weights = np.array([0.28, 0.28, 0.09, 0.07, 0.07, 0.1, 0.11])
+        return SHAPES[str(chance.choice(_CONVEX, p=weights))]
     return SHAPES[str(chance.choice(_CURVED))]

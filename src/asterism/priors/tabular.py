@@ -12,10 +12,10 @@ How hard and how fine a data set is comes first, whatever the dimension:
 
 Every sixth data set is of clouds that overlap: one to three of δ from 1.8 to 3.2, or a crowd of
 δ from 2.4 to 6. The others have a layout (scattered 53 %, families 10 %, wound 30 %, coded 7 %;
-where one does not fit K or d, scattered), shapes, warps, shears, noise rows and columns, now and
-then columns that show other clusters, and what happens to columns on the way to a table. Half of
-those with five columns or more, but for coded ones, are laid out in two to six dimensions, of which
-the columns tell; the columns' own noise brings clusters nearer than δ.
+where one does not fit K or d, scattered), shapes, warps, shears, noise rows and columns, and what
+happens to columns on the way to a table. Half of those with five columns or more, but for coded
+ones, are laid out in two to six dimensions, of which the columns tell; the columns' own noise
+brings clusters nearer than δ.
 
 A draw whose clusters are not found again by nine nearest neighbours that know all the true labels,
 nor by round Gaussians around the true means, is thrown away, if it takes no more than twenty draws:
@@ -130,23 +130,10 @@ class TabularPrior:
             labels = np.concatenate([labels, np.full(n_noise, -1)])
         if told:
             x = express(x, dim, chance)
-        if dim >= 4 and chance.random() < 0.08:
-            x = np.concatenate([x, self._distraction(x, chance)], axis=1)
         if chance.random() < 0.2:
             most = max(1, min(x.shape[1], self.max_columns - x.shape[1]))
             x = add_noise_columns(x, int(chance.integers(1, most + 1)), chance)
         return as_table(x, labels, chance), labels
-
-    def _distraction(self, x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-        """Columns (N, m), m at most a third of those of ``x``, that show other clusters."""
-        n, dim = x.shape
-        sizes = draw_sizes(n, int(chance.integers(2, 6)), chance)
-        width = int(chance.integers(1, max(1, dim // 3) + 1))
-        separation = float(np.exp(chance.uniform(*np.log(self.separation))))
-        found, _ = scattered(sizes, width, separation, chance)
-        found = found[chance.permutation(n)]
-        size = found.std(axis=0).mean() or 1.0
-        return (found - found.mean(axis=0)) / size * float(np.median(x.std(axis=0)))
 
     def _overlap(
         self, n: int, dim: int, chance: np.random.Generator
