@@ -16,7 +16,8 @@ Parts      by a hash of the name, see ``suite_data.py``: one to make choices on 
 Candidates for K reach up to 30 for every method that tries them; ``Asterism`` believes in up to 40.
 ``kmeans-true`` is given K and stands beside the ranking. A finished fit is kept, and known again by
 its data set, method, seed and the library's version; that of ``Asterism`` also by its weights and
-code. Tables are written when all suites and both parts were asked for, and otherwise printed.
+code. So CPU seconds of different methods may be of different days. Tables are written when all
+suites and both parts were asked for, and otherwise printed.
 """
 
 import argparse

@@ -50,7 +50,9 @@ def test_all_rows_draw_the_border_better_than_a_few():
 
 
 def test_clouds_of_different_size_have_covariances_of_their_own():
-    x, truth = make_blobs([300, 300], centers=[[0, 0], [4, 0]], cluster_std=[0.3, 2.0])
+    x, truth = make_blobs(
+        [300, 300], centers=[[0, 0], [4, 0]], cluster_std=[0.3, 2.0], random_state=0
+    )
     clouds = draw_clouds(x, x, truth, always)
     assert clouds.factors.shape == (2, 2, 2)
     assert np.linalg.det(clouds.factors[0]) > 5 * np.linalg.det(clouds.factors[1])
@@ -107,3 +109,27 @@ def test_labels_are_kept_to_and_not_redrawn():
     x, truth = make_blobs(120, centers=3, random_state=0)
     known = np.where(np.arange(120) < 30, truth, -1)
     assert not hasattr(Asterism(random_state=0).fit(x, known), "cloud_means_")
+
+
+def test_wide_tables_are_drawn_in_the_dimensions_of_the_context():
+    chance = np.random.default_rng(0)
+    truth = np.arange(150) % 3
+    x = chance.standard_normal((150, 400)) + 1.5 * chance.standard_normal((3, 400))[truth]
+    model = Asterism(context_size=60, random_state=0).fit(x)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    assert model.cloud_means_.shape == (3, model.axes_.shape[1])
+    np.testing.assert_array_equal(model.predict(x), model.labels_)
+
+
+def test_many_and_large_tables_are_drawn_too(monkeypatch):
+    x, truth = two_clouds(900, 8, 4.0)
+    (many,) = Asterism(2, random_state=0).fit_many([x])
+    one = Asterism(2, random_state=0).fit(x)
+    np.testing.assert_array_equal(many.labels_, one.labels_)
+    np.testing.assert_allclose(many.cloud_means_, one.cloud_means_)
+    monkeypatch.setattr("asterism.methods.asterism.sampling.POOL", 600)
+    monkeypatch.setattr("asterism.methods.asterism.estimator._REFERENCES", 300)
+    large = Asterism(2, context_size=100, random_state=0).fit(x)
+    assert large.reference_membership_.shape[1] == len(large.cloud_means_) == 2
+    assert adjusted_rand_score(truth, large.labels_) > 0.85
+    np.testing.assert_array_equal(large.predict(x), large.labels_)

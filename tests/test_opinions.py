@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs
 
 from asterism import Asterism
 from asterism.functional.views import other_views, ranked, whitened
-from asterism.methods.asterism.opinions import Belief
+from asterism.methods.asterism.opinions import Belief, _stated
 
 
 def rows(n=60, dim=4, seed=0):
@@ -71,3 +71,13 @@ def test_a_partition_is_judged_by_the_same_belief():
     model = Asterism(random_state=0).fit(X)
     score = model.score_partition(X, model.labels_)
     assert score == pytest.approx(model.overall_confidence_, abs=1e-5)
+
+
+def test_what_is_stated_lies_beyond_the_mean_of_beliefs():
+    first = Belief(np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([0.1, 0.9]))
+    pooled = Belief(np.array([[1.0, 0.6], [0.6, 1.0]]), np.array([0.4, 0.6]))
+    stated = _stated(first, pooled)
+    assert 0.6 < stated.similarity[0, 1] < 0.9
+    assert stated.similarity[0, 0] == 1
+    assert stated.counts.sum() == pytest.approx(1)
+    assert 0.1 < stated.counts[0] < 0.4

@@ -13,7 +13,7 @@ only a few thousand reference rows are read against them; the others follow the 
 """
 
 import warnings
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -54,7 +54,7 @@ from asterism.methods.asterism import sampling
 from asterism.methods.asterism.clouds import draw_clouds
 from asterism.methods.asterism.inspection import InspectionMixin
 from asterism.methods.asterism.knowledge import Knowledge
-from asterism.methods.asterism.opinions import VIEWS, believe
+from asterism.methods.asterism.opinions import VIEWS, Belief, believe
 from asterism.methods.asterism.rows import RowsMixin
 from asterism.nn.pairwise import PairNetwork, relate
 from asterism.nn.reading import ContextReader
@@ -85,7 +85,8 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         under a local metric and in the diffusion map. Not with labels or links.
     refine : {"clouds", None}, default="clouds"
         Whether clusters are drawn again as Gaussian clouds fitted to all rows, where the network
-        agrees; see :mod:`asterism.methods.asterism.clouds`. Not with labels or links.
+        agrees, by the expected adjusted Rand index whatever the ``rule``; see
+        :mod:`asterism.methods.asterism.clouds`. Not with labels or links.
     context_size : int, default=512
         Most rows the network reads together. More show finer clusters and take longer.
     views : {"auto", "one", "all"}, default="auto"
@@ -245,8 +246,8 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         self._known = Knowledge.of(len(X), y, must_link, cannot_link)
         if self._limits is not None:
             self._known = self._known.within(self._limits[1])
-        contexts = self._choose(X, seed)
-        self._decide(ContextReader.read_many(self._network, contexts))
+        sample = self._choose(X, seed)
+        self._decide(ContextReader.read_many(self._network, sample.contexts), sample)
 
     def _prepare(self, X: np.ndarray) -> None:
         self._check_set(X)
@@ -271,18 +272,20 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         return int(low), int(high)
 
     def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray], seed: int) -> None:
-        contexts = []
+        samples = []
         for twin, X in zip(fitted, rows, strict=True):
             twin._known = Knowledge.of(len(X))
-            contexts.append(twin._choose(X, seed))
-        flat = ContextReader.read_many(self._network, [c for each in contexts for c in each])
-        for twin, X, own in zip(fitted, rows, contexts, strict=True):
-            twin._decide([flat.pop(0) for _ in own])
+            samples.append(twin._choose(X, seed))
+        flat = ContextReader.read_many(
+            self._network, [c for each in samples for c in each.contexts]
+        )
+        for twin, X, sample in zip(fitted, rows, samples, strict=True):
+            twin._decide([flat.pop(0) for _ in sample.chosen], sample)
             twin._settle(X)
             del twin._reader  # thousands of them would fill the memory; made anew when asked
 
-    def _choose(self, X: np.ndarray, seed: int) -> list[np.ndarray]:
-        """Choose coordinates, contexts and references; the rows of every context are returned."""
+    def _choose(self, X: np.ndarray, seed: int) -> sampling.Sample:
+        """Choose coordinates, contexts and references."""
         chance = np.random.RandomState(seed)
         known = None
         if len(X) > self.context_size:
@@ -304,18 +307,23 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
             # The context is among the references, so that what was decided there holds.
             references = chance.choice(len(sample.pool), _REFERENCES, replace=False)
             self.reference_rows_ = sample.scaled[np.union1d(references, sample.chosen[0])]
-        contexts = sample.contexts
-        self.context_rows_ = contexts[0]
-        self._pool = sample.rows
-        return contexts
+        self.context_rows_ = sample.contexts[0]
+        return sample
 
-    def _decide(self, readers: list[ContextReader]) -> None:
+    def _decide(self, readers: list[ContextReader], sample: sampling.Sample) -> None:
         """Choose the partition of the first context, with the others' advice."""
         self._reader, *others = readers
-        P, counts = believe(self._reader, self.context_rows_, self.views)
+        pooled, stated = believe(self._reader, self.context_rows_, self.views)
         if others:
-            P = consensus(P, [self._advice(reader) for reader in others])
-            counts = np.mean([counts, *(reader.counts for reader in others)], axis=0)
+            advice = [self._advice(reader) for reader in others]
+            pooled, stated = (
+                Belief(
+                    consensus(P, advice),
+                    np.mean([counts, *(reader.counts for reader in others)], axis=0),
+                )
+                for P, counts in (pooled, stated)
+            )
+        P, counts = pooled
         heads = first_equal(self.context_rows_)
         constraints = self._known.constraints(self.context_indices_, heads)
         if constraints is not None:  # one cluster, and too few, are ruled out before all else
@@ -325,8 +333,9 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
                 P = recalibrate(P, self._known.classes[self.context_indices_], self.context_rows_)
                 counts = counts_given_classes(counts, *self._known.census)
             P = constrain_similarity(P, constraints)
-        self.similarity_ = P.astype(np.float32)
-        self.k_posterior_ = np.append(0.0, restrict_counts(counts, *(self._limits or (1,))))
+            stated = Belief(P, counts)
+        self.similarity_ = stated.similarity.astype(np.float32)
+        self.k_posterior_ = np.append(0.0, restrict_counts(stated.counts, *(self._limits or (1,))))
         # No rule for new rows could part equal ones.
         labels = self._partition(P, counts, self._reader, constraints)[heads]
         self.context_labels_ = np.unique(labels, return_inverse=True)[1]
@@ -337,31 +346,31 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
                 ConvergenceWarning,  # as scikit-learn's k-means has it
                 stacklevel=6,
             )
-        if self._limits is not None and self._limits[0] > 1:
-            P, counts = given_several(P, counts)[0], np.zeros(1)
-
-        def worth(labels: np.ndarray) -> float:
-            return expected_agreement(P, labels, float(counts[0]))
-
         if self.refine == "clouds" and constraints is None:
-            self._draw_again(worth)
-        del self._pool
-        self.overall_confidence_ = worth(self.context_labels_)
+            self._draw_again(sample.rows, Belief(P, counts))
+        self.overall_confidence_ = self._worth(stated, self.context_labels_)
         self.usual_gaps_ = median_gaps(self._reader.gaps, self.context_labels_)
         if others:
-            rows = self._coordinates.turn(self.reference_rows_)
-            found = self._assess(self._reader.read(rows), rows)
+            found = self._assess(self._reader.read(self._coordinates.turn(self.reference_rows_)))
             self.reference_membership_, self.reference_confidence_, _ = found
             # Distances are to references from now on, and so is what is usual.
             self.reference_gaps_ = reference_gaps(self.reference_rows_)
             self.usual_gaps_ = median_gaps(self.reference_gaps_, found.labels)
 
-    def _draw_again(self, worth: Callable[[np.ndarray], float]) -> None:
-        """Draw the clusters as clouds, where partitions are ``worth`` about the same."""
-        clouds = draw_clouds(self._pool, self.context_rows_, self.context_labels_, worth)
+    def _worth(self, belief: Belief, labels: np.ndarray) -> float:
+        """Expected adjusted Rand index of a partition of the context, given what was asked for."""
+        P, counts = belief
+        if self._limits is not None and self._limits[0] > 1:
+            P, counts = given_several(P, counts)[0], np.zeros(1)
+        return expected_agreement(P, labels, float(counts[0]))
+
+    def _draw_again(self, rows: np.ndarray, belief: Belief) -> None:
+        """Draw the clusters as clouds of ``rows``, where they are believed to be as good."""
+        rows, context = self._in_clouds(rows), self._in_clouds(self.context_rows_)
+        clouds = draw_clouds(rows, context, self.context_labels_, partial(self._worth, belief))
         if clouds is None:
             return
-        self.context_labels_ = clouds.log_joint(self.context_rows_).argmax(axis=1)
+        self.context_labels_ = clouds.log_joint(context).argmax(axis=1)
         self.cloud_log_weights_, self.cloud_means_, self.cloud_factors_ = clouds
 
     def _partition(

@@ -154,7 +154,7 @@ class InspectionMixin:
         sample = sampling.draw_sample(X, self.scaling, self.tails, self.context_size, chance)
         (rows,) = sample.contexts
         (reader,) = ContextReader.read_many(self._on_device(), [rows])
-        return sample.indices, believe(reader, rows, self.views)
+        return sample.indices, believe(reader, rows, self.views).stated
 
     # --- what clusters are like ---------------------------------------------------------------
 

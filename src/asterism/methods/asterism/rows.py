@@ -97,9 +97,9 @@ class RowsMixin:
         turned = self._coordinates.turn(rows)
         return self._assess(self._own_reader().read(turned), turned)
 
-    def _assess(self, reading: RowReading, rows: np.ndarray) -> Assessment:
-        """Assess rows that were read, given their coordinates too."""
-        advice = self._advise(rows)
+    def _assess(self, reading: RowReading, rows: np.ndarray | None = None) -> Assessment:
+        """Assess rows that were read, with the clouds' advice if their coordinates are given."""
+        advice = None if rows is None else self._advise(rows)
         return assess(*reading, self.context_labels_, self.usual_gaps_, advice, CLOUD_SHARE)
 
     def _advise(self, rows: np.ndarray) -> np.ndarray | None:
@@ -107,7 +107,15 @@ class RowsMixin:
         if not hasattr(self, "cloud_means_"):
             return None
         clouds = Clouds(self.cloud_log_weights_, self.cloud_means_, self.cloud_factors_)
-        return clouds.responsibilities(rows)
+        return clouds.responsibilities(self._in_clouds(rows))
+
+    def _in_clouds(self, rows: np.ndarray) -> np.ndarray:
+        """Coordinates (Q, D) in which clouds are drawn, of those the network reads.
+
+        Where these are the axes of the context, the last is the length of what rows do not share
+        with it, which is nought for rows of the context and for no others.
+        """
+        return rows if self.axes_ is None else rows[:, :-1]
 
     def _own_reader(self) -> ContextReader:
         """The context as the network reads it; read again after a load or a move."""

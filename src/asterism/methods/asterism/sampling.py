@@ -50,6 +50,7 @@ class Sample(NamedTuple):
     pool: np.ndarray  # (M,) row numbers, sorted
     scaled: np.ndarray  # (M, D)
     chosen: list[np.ndarray]  # places in the pool of the rows of each context
+    common: np.ndarray | None = None  # (M,) which rows were drawn at random; None for all
 
     @property
     def indices(self) -> np.ndarray:
@@ -58,8 +59,10 @@ class Sample(NamedTuple):
 
     @property
     def rows(self) -> np.ndarray:
-        """Rows of the pool, in the coordinates that the network reads."""
-        return self.coordinates.turn(self.scaled)
+        """Rows of the pool but those that fill gaps, in the coordinates that the network reads."""
+        return self.coordinates.turn(
+            self.scaled if self.common is None else self.scaled[self.common]
+        )
 
     @property
     def contexts(self) -> list[np.ndarray]:
@@ -98,7 +101,7 @@ def draw_sample(
     ]
     first = scaled[chosen[0]]
     axes = spanned_axes(first) if first.shape[1] > len(first) else None
-    return Sample(plain._replace(axes=axes), pool, scaled, chosen)
+    return Sample(plain._replace(axes=axes), pool, scaled, chosen, common)
 
 
 def _far_rows(
