@@ -9,9 +9,9 @@ needed to say where one ends and the next begins, and a plain model says it well
 Both begin with the clusters of the context and are fitted to all rows that are at hand. A cloud
 that runs away from the cluster it began with is noticed by the network: of the two the one with the
 smaller Bayesian information criterion is taken among those whose partition of the context is worth
-nearly what the network's own is. With E that worth, the expected adjusted Rand index, it may be less
-by a share of ¼ (1 − E): the surer the network, the less it gives way. For shapes that are no clouds
-neither is taken, and all stays as the network said.
+nearly what the network's own is: with E that worth, its expected adjusted Rand index, less by a
+share of ¼ (1 − E) at most, so that the surer the network is, the less it gives way. For shapes that
+are no clouds neither is taken, and all stays as the network said.
 
     r_ik ∝ π_k N(x_i; μ_k, Σ_k),   membership = 4/5 r_ik + 1/5 of what the network says
 """
