@@ -81,7 +81,7 @@ def test_how_sure_the_method_is(table, capfd):
         ({3: 0.7, 2: 0.3}, "probability of 3 clusters 0.70 (2: 0.30), expected ARI 0.50"),
         (
             {3: 0.2, 2: 0.8},
-            "probability of 3 clusters 0.20 (2: 0.80), chosen for the largest expected ARI 0.50",
+            "probability of 3 clusters 0.20 (2: 0.80), chosen for its expected ARI 0.50",
         ),
     ],
 )

@@ -86,6 +86,6 @@ def _sureness(facts: dict[str, Any]) -> str:
     if expected is None:
         return sure
     # The likeliest number need not have the best partition; one that was given is no news.
-    chosen = "expected" if likely[0] == found else "chosen for the largest expected"
+    chosen = "expected" if likely[0] == found else "chosen for its expected"
     told = f"{chosen} ARI {expected:.2f}"
     return told if facts["n_clusters_given"] else f"{sure}, {told}"
