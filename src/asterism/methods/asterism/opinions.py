@@ -10,8 +10,8 @@ at. Otherwise, with P_1, p_1 the first reading and P_v, p_v all of them, other v
 
 A mean of beliefs is more cautious than any of them, which suits the choice of a partition: chosen
 by the pool it is better than by what is stated, on draws of the prior and elsewhere. But the pool
-says less than is known. What is stated is nearer to calibrated: the constants are those of the least
-log loss on a hundred draws of the prior of 300 rows each.
+says less than is known. What is stated is nearer to calibrated: its constants are those of the
+least log loss on a hundred draws of the prior, of 300 rows each.
 """
 
 from typing import NamedTuple
