@@ -50,9 +50,11 @@ def markdown_table(rows: Sequence[Row]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def network_options(description: str) -> argparse.Namespace:
-    """Options of a benchmark of the default network: a smoke test, other weights."""
+def network_options(description: str, **numbers: int) -> argparse.Namespace:
+    """Options of a benchmark of the default network: a smoke test, other weights, ``numbers``."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--quick", action="store_true", help="a few fits; nothing is written")
     parser.add_argument("--weights", default="default", help="a name or a file")
     return parser.parse_args()

@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from asterism import Asterism
-from asterism.functional.gaussians import gaussian_log_prob, round_log_prob
+from asterism.functional.gaussians import fit_round, gaussian_log_prob, round_log_prob
 from asterism.methods.asterism.clouds import Clouds, draw_clouds
 
 
@@ -35,6 +35,21 @@ def test_densities_are_those_of_scipy():
     ):
         expected = [multivariate_normal(mean, cov).logpdf(x) for mean in means]
         np.testing.assert_allclose(found, np.transpose(expected))
+
+
+def test_round_clouds_are_those_of_scikit_learn():
+    """Equal clouds in equal numbers: mixtures with a variance and a weight each agree."""
+    from sklearn.mixture import GaussianMixture
+
+    x, _ = make_blobs(3000, centers=[[0, 0, 0], [3, 0, 0], [0, 3, 0]], random_state=0)
+    start = np.eye(3)
+    means, deviation = fit_round(x + 50, start + 50, floor=1e-6, tol=1e-9)
+    model = GaussianMixture(3, covariance_type="spherical", means_init=start, random_state=0)
+    np.testing.assert_allclose(means - 50, model.fit(x).means_, atol=0.15)
+    assert deviation == pytest.approx(np.sqrt(model.covariances_.mean()), abs=0.03)
+    flat, least = fit_round(np.zeros((9, 2)), np.zeros((2, 2)), floor=0.25)
+    assert least == 0.5
+    assert np.isfinite(flat).all()
 
 
 def test_all_rows_draw_the_border_better_than_a_few():

@@ -6,7 +6,8 @@ import torch
 
 from asterism.functional.sets import DatasetPrior
 from asterism.priors import TabularPrior
-from asterism.priors.columns import express, shear
+from asterism.priors.columns import express, principal_scores, shear
+from asterism.priors.kinds import kinds
 from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES
 from asterism.priors.tabular import _likeliest_cloud, draw_sizes
@@ -118,6 +119,38 @@ def test_a_crowd_is_many_round_clouds_side_by_side():
     assert {1, 2, 3} == {k for k in found if k < 6}
     assert 8 <= sum(k > 5 for k in found) <= 32
     assert max(found) > 25
+
+
+def test_kinds_are_told_by_neighbours_where_centres_say_little():
+    near, centred = [], []
+    for seed in range(15):
+        x, labels = kinds(np.array([80, 80, 80]), 30, 3.0, chance(seed))
+        assert x.shape == (240, 30)
+        assert np.bincount(labels).tolist() == [80, 80, 80]
+        distance = np.linalg.norm(x[:, None] - x[None], axis=-1)
+        np.fill_diagonal(distance, np.inf)
+        near.append(np.mean(labels[distance.argmin(axis=1)] == labels))
+        means = np.stack([x[labels == k].mean(axis=0) for k in range(3)])
+        nearest = np.linalg.norm(x[:, None] - means, axis=-1).argmin(axis=1)
+        centred.append(np.mean(nearest == labels))
+    assert np.mean(near) > np.mean(centred) + 0.05
+    assert np.mean(near) > 0.8
+
+
+def test_principal_scores_are_uncorrelated_and_fall():
+    x = chance().standard_normal((200, 6)) @ chance(1).standard_normal((6, 6))
+    scores = principal_scores(x, 4)
+    covariance = np.cov(scores.T)
+    assert scores.shape == (200, 4)
+    assert (np.diff(np.diag(covariance)) < 0).all()
+    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 1e-9
+
+
+def test_naming_the_largest_cluster_for_all_rows_is_no_finding():
+    labels = (np.arange(200) < 30).astype(int)
+    blind = chance().standard_normal((200, 5))
+    assert not TabularPrior()._recoverable(blind, labels)
+    assert TabularPrior()._recoverable(blind + 9 * labels[:, None], labels)
 
 
 def test_a_shear_stretches_all_clusters_alike():

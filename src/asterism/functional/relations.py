@@ -35,6 +35,7 @@ any new row to them by itself: for a row of the context the answer is that of
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -121,6 +122,7 @@ class Features(NamedTuple):
     pairs: Tensor  # (B, F, Q, N)
     rows: Tensor  # (B, Q, R) of single rows
     nearest: Tensor  # (B, Q) row of the context
+    gaps: Tensor  # (B, Q) log distance to the fifth neighbour, in units of the median distance
 
 
 class Context(NamedTuple):
@@ -159,8 +161,7 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     near = _near(distance, ranked, torch.arange(n, device=x.device).expand(len(x), -1))
     affine = local_metric(x, near)
     views = [distance, *(torch.cdist(x @ view, x @ view) for view in (leading, affine))]
-    typical = torch.stack([v.flatten(1).median(dim=1).values for v in views], dim=1)
-    typical = typical.clamp_min(_TINY)
+    typical = torch.stack([_median(v) for v in views], dim=1).clamp_min(_TINY)
     scale, core = _scales(ranked, typical)
     paths = minimax_paths(_reach(distance, core, core))
     weight = _weights(distance, scale, scale, torch.maximum(near, near.mT))
@@ -202,7 +203,7 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     rows = _row_features(context, silhouettes, margins, after, self)
     measures = _measures(context, views, scale, near, paths, after)
     pairs = _stack(measures, context, context.labels)
-    return context, Features(pairs, rows, self)
+    return context, Features(pairs, rows, self, _gaps(core, typical))
 
 
 def cross_features(context: Context, x: Tensor) -> Features:
@@ -240,11 +241,20 @@ def cross_features(context: Context, x: Tensor) -> Features:
     rows = _row_features(context, silhouettes, margins, after, order[..., 0])
     measures = _measures(context, views, scale, near, paths, after)
     pairs = _stack(measures, context, labels)
-    return Features(pairs, rows, order[..., 0])
+    return Features(pairs, rows, order[..., 0], _gaps(core, context.typical))
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _median(values: Tensor) -> Tensor:
+    """Lower median (B,) of values (B, …); numpy selects in a tenth of the time of torch."""
+    flat = values.flatten(1)
+    if flat.device.type != "cpu":
+        return flat.median(dim=1).values
+    middle = (flat.shape[1] - 1) // 2
+    return torch.from_numpy(np.partition(flat.numpy(), middle, axis=1)[:, middle].copy())
 
 
 def _near(distance: Tensor, ranked: Tensor, place: Tensor) -> Tensor:
@@ -267,6 +277,10 @@ def _scales(ranked: Tensor, typical: Tensor) -> tuple[Tensor, Tensor]:
     floor = (_TINY * typical[:, 0])[:, None]
     last = ranked.shape[2] - 1
     return tuple(ranked[..., min(k, last)].maximum(floor) for k in (_NEAR, _CORE))  # type: ignore[return-value]
+
+
+def _gaps(core: Tensor, typical: Tensor) -> Tensor:
+    return (core / typical[:, :1]).log().clamp(-_LIMIT, _LIMIT)
 
 
 def _reach(distance: Tensor, core: Tensor, other: Tensor) -> Tensor:

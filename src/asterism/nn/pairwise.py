@@ -184,23 +184,42 @@ class PairNetwork(nn.Module):
             states.append(x)
         own = self.norm(x)
         other = own if memory is None else self.norm(memory[-1])
-        # Without gradients a few rows at a time: what is made of them stays in the cache.
-        rows = x.shape[1] if torch.is_grad_enabled() else ROWS_AT_ONCE
-        parts = zip(
-            seen[:, :, :n_judged].split(rows, dim=2),
-            own[:, :n_judged].split(rows, dim=1),
-            strict=True,
-        )
-        logits = torch.cat([self._logits(saw, said, other) for saw, said in parts], dim=1)
+        among = memory is None and n_judged is None
+        logits = self._judge(seen[:, :, :n_judged], own[:, :n_judged], other, among)
         counts = self.count(torch.cat([own.mean(dim=1), shares_of(logits)], dim=-1))
         return Reading(logits, counts, states)
 
-    def _logits(self, seen: Tensor, own: Tensor, other: Tensor) -> Tensor:
-        """Logits (B, Q, N) of rows that see others so, given both kinds of states."""
-        forms = (self._forms(own) * self.signs[None, :, None]) @ self._forms(other).mT
+    def _judge(self, seen: Tensor, own: Tensor, other: Tensor, among: bool) -> Tensor:
+        """Logits (B, Q, N) of rows that see others so, given both kinds of states.
+
+        ``among`` tells that both are the same rows.
+        """
+        towards = self._forms(own) * self.signs[None, :, None]  # (B, rank, Q, FORM_WIDTH)
+        forms, leaning = self._forms(other), self.lean(other).mT[:, :, None]
+        own_leaning = self.lean(own).mT[..., None]
+        if torch.is_grad_enabled():
+            return self._logits(seen, towards @ forms.mT, own_leaning, leaning)
+        # A few rows at a time: what is made of them stays in the cache. A pair is judged once.
+        logits = seen.new_empty(len(seen), *seen.shape[2:])
+        for start in range(0, seen.shape[2], ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            rest = slice(start if among else 0, None)
+            found = self._logits(
+                seen[:, :, rows, rest],
+                towards[:, :, rows] @ forms[:, :, rest].mT,
+                own_leaning[:, :, rows],
+                leaning[..., rest],
+            )
+            logits[:, rows, rest] = found
+            if among:
+                logits[:, rest, rows] = found.mT
+        return logits
+
+    def _logits(self, seen: Tensor, forms: Tensor, own: Tensor, other: Tensor) -> Tensor:
+        """What is made of pairs (B, channels, Q, N): seen, of both states, and of each."""
         judged = on_maps(self.weigh, seen, forms)
-        judged += self.lean(own).mT[..., None]
-        judged += self.lean(other).mT[:, :, None]
+        judged += own
+        judged += other
         for layer in self.judge:
             judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else layer(judged)
         return judged.squeeze(1)

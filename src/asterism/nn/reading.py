@@ -15,12 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from asterism.functional.relations import Context, Features, cross_features, describe
+from asterism.functional.relations import Context, cross_features, describe
 from asterism.nn.pairwise import PairNetwork, Relations, tokens_of
 
 __all__ = ["ContextReader", "RowReading"]
 
-_GAP = 5  # the neighbour whose distance tells how isolated a row is
 _TWIN = 1e-5  # rows nearer than that, in units of the data's spread, are one and the same
 _PAIRS = 1 << 21  # most pairs of rows in a batch: bounds the memory
 
@@ -67,7 +66,7 @@ class ContextReader:
                 x[place, :, : contexts[i].shape[1]] = contexts[i]
             context, features = describe(torch.from_numpy(x).to(device))
             reading = network.read(Relations(features.pairs, tokens_of(features, context)))
-            gaps = _gaps(features)
+            gaps = features.gaps.double().cpu().numpy()
             logits = (reading.logits + reading.logits.mT).double() / 2
             similarity = torch.sigmoid(logits).cpu().numpy()
             counts = torch.softmax(reading.counts.double(), dim=-1).cpu().numpy()
@@ -112,7 +111,7 @@ class ContextReader:
         same = (standing - self._context.x[0, place]).abs().amax(dim=1) <= _TWIN
         twins = torch.where(same, place, -1).cpu().numpy()
         known = np.flatnonzero(twins >= 0)
-        gaps = _gaps(features)[0]
+        gaps = features.gaps[0].double().cpu().numpy()
         similarity[known], gaps[known] = self.similarity[twins[known]], self.gaps[twins[known]]
         return RowReading(similarity, gaps, twins)
 
@@ -129,13 +128,6 @@ def _part(context: Context, own: slice) -> Context:
         name: value[own] for name, value in context._asdict().items() if isinstance(value, Tensor)
     }
     return Context(**{**parts, "walks": walks, "centers": centers})
-
-
-def _gaps(features: Features) -> np.ndarray:
-    """Log distance (B, Q) to the fifth neighbour; the first is the row itself."""
-    distance = features.pairs[:, 0]
-    rank = min(_GAP + 1, distance.shape[-1])
-    return distance.kthvalue(rank, dim=-1).values.double().cpu().numpy()
 
 
 def _equal_chunks(sizes: Sequence[int]) -> list[list[int]]:

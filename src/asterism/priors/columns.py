@@ -7,7 +7,15 @@ import numpy as np
 
 from asterism.priors.shapes import random_rotation
 
-__all__ = ["add_noise_columns", "as_table", "express", "shear", "standardise", "warp"]
+__all__ = [
+    "add_noise_columns",
+    "as_table",
+    "express",
+    "principal_scores",
+    "shear",
+    "standardise",
+    "warp",
+]
 
 
 def warp(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
@@ -52,6 +60,16 @@ def express(x: np.ndarray, dim: int, chance: np.random.Generator) -> np.ndarray:
     noise = chance.uniform(0.02, chance.uniform(0.1, 0.9), dim)
     y = y / np.maximum(y.std(axis=0), 1e-9)
     return np.sqrt(1 - noise) * y + np.sqrt(noise) * chance.standard_normal(y.shape)
+
+
+def principal_scores(x: np.ndarray, n_axes: int) -> np.ndarray:
+    """Coordinates (N, n_axes) along the leading axes: what users bring of wide tables.
+
+    Standardised like any columns, short axes then count as much as long ones.
+    """
+    centred = x - x.mean(axis=0)
+    rows, lengths, _ = np.linalg.svd(centred, full_matrices=False)
+    return rows[:, :n_axes] * lengths[:n_axes]
 
 
 def add_noise_columns(x: np.ndarray, n_noise: int, chance: np.random.Generator) -> np.ndarray:

@@ -3,7 +3,7 @@
 The network decides on a few hundred rows, its context. Where clusters overlap, many more rows are
 needed to say where one ends and the next begins, and a plain model says it well:
 
-    round    N(μ_k, σ² I), all clusters of equal weight: k-means
+    round    N(μ_k, σ² I), all clusters of one size and weight: k-means with soft borders
     full     N(μ_k, Σ_k) with weights π_k; where every cluster has rows enough for Σ_k
 
 Both begin with the clusters of the context and are fitted to all rows that are at hand. A cloud
@@ -22,11 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from asterism.functional.gaussians import gaussian_log_prob, round_log_prob
+from asterism.functional.gaussians import fit_round, gaussian_log_prob, round_log_prob
 
 __all__ = ["CLOUD_SHARE", "Clouds", "draw_clouds"]
 
@@ -96,10 +95,9 @@ def draw_clouds(
 def _round(X: np.ndarray, context: np.ndarray, labels: np.ndarray) -> Clouds:
     member = np.eye(int(labels.max()) + 1)[labels]
     means = member.T @ context / member.sum(axis=0)[:, None]
-    model = KMeans(len(means), init=means, n_init=1, random_state=0).fit(X)
-    deviation = np.sqrt(max(model.inertia_ / X.size, _floor(X)))
+    means, deviation = fit_round(X, means, floor=_floor(X), n_steps=_STEPS)
     weights = np.full(len(means), -np.log(len(means)))
-    return Clouds(weights, model.cluster_centers_, np.full(len(means), 1 / deviation))
+    return Clouds(weights, means, np.full(len(means), 1 / deviation))
 
 
 def _full(X: np.ndarray, context: np.ndarray, labels: np.ndarray) -> Clouds | None:
