@@ -40,6 +40,6 @@ class NetworkMixin:
         # Moving visits every parameter, which shows when thousands of data sets are read.
         if here is None or here.type != device.type or device.index not in (None, here.index):
             self.module_.to(device)
-        if any(part.training for part in self.module_.modules()):
+        if self.module_.training:
             self.module_.eval()
         return self.module_

@@ -22,12 +22,15 @@ and outlier detection", Statistics & Probability Letters 1997.
 """
 
 import numpy as np
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 __all__ = ["apply_alignment", "fit_alignment", "group_scale"]
 
 _SHARE, _FEWEST = 0.02, 5
+_ROUNDING = 1e-12
 _MOST = 500
 """Rows that a scale is measured on, those of a larger table at random."""
 
@@ -64,20 +67,20 @@ def group_scale(X: np.ndarray) -> float:
     if len(X) > _MOST:
         X = X[np.random.RandomState(0).choice(len(X), _MOST, replace=False)]
     X = X - X.mean(axis=0)
-    squares = (X**2).sum(axis=1)
-    squared = np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0)
-    np.fill_diagonal(squared, 0)
     rank = min(max(_FEWEST, round(_SHARE * (len(X) - 1))), len(X) - 1)
-    reach = np.partition(squared, rank, axis=1)[:, rank]  # a row is the first of its neighbours
-    linked = squared <= np.minimum(reach[:, None], reach)
-    group = connected_components(linked, directed=False)[1]
+    # A row is the first of its neighbours; twice as many, for those at equal distance count too.
+    distance, near = cKDTree(X).query(X, min(2 * rank + 1, len(X)))
+    reach = distance[:, rank] * (1 + _ROUNDING)
+    row, place = np.nonzero(distance <= np.minimum(reach[:, None], reach[near]))
+    links = coo_array((np.ones(len(row)), (row, near[row, place])), shape=(len(X),) * 2)
+    group = connected_components(links, directed=False)[1]
     sizes = np.bincount(group)
     large = np.flatnonzero(sizes >= min(rank / 2, sizes.max()))
     centers = np.stack([X[group == g].mean(axis=0) for g in large])
-    distance = cdist(X, centers).min(axis=1)
-    found = float(np.median(distance) / np.sqrt(X.shape[1]))
+    apart = cdist(X, centers).min(axis=1)
+    found = float(np.median(apart) / np.sqrt(X.shape[1]))
     # Rounding leaves equal rows a hair apart.
-    return found if found > 1e-7 * np.sqrt(squares.mean()) else 0.0
+    return found if found > 1e-7 * np.linalg.norm(X) / np.sqrt(len(X)) else 0.0
 
 
 def _principal_axes(centred: np.ndarray, dim: int) -> np.ndarray:
