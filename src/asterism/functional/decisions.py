@@ -54,7 +54,7 @@ _MOST_CUTS = 64
 COUNT_WEIGHT = 0.05
 """What the logarithm of a number of clusters' probability is worth, in units of the ARI."""
 
-SINGLE_WEIGHT = 0.25
+SINGLE_WEIGHT = 0.1
 """Odds of one cluster, relative to the network's: who asks for clusters believes in some."""
 
 
