@@ -65,7 +65,7 @@ FORK = get_context("fork")  # a child starts at once, with all that is imported
 
 
 class Task(NamedTuple):
-    """What a method may be told besides the rows; only ``kmeans-true`` looks at ``k_true``."""
+    """What a method may be told besides the rows; only those called "-true" look at ``k_true``."""
 
     seed: int
     k_true: int

@@ -44,6 +44,21 @@ def test_permuting_rows_permutes_the_answer(relations):
     torch.testing.assert_close(logits, logits.mT, rtol=1e-4, atol=1e-4)
 
 
+def test_reading_without_gradients_is_the_same(relations):
+    """A few rows at a time, each pair once: more rows than are judged together."""
+    network = PairNetwork(width=16, heads=2, n_blocks=2)
+    reading = network.read(relations)
+    with torch.no_grad():
+        again = network.read(relations)
+        first = network.read(relations, n_judged=35)
+        against = network.read(relations, reading.states)
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    torch.testing.assert_close(again.logits, reading.logits, **close)
+    torch.testing.assert_close(again.counts, reading.counts, **close)
+    torch.testing.assert_close(first.logits, reading.logits[:, :35], **close)
+    torch.testing.assert_close(against.logits, reading.logits, **close)
+
+
 def test_a_row_of_the_context_is_read_alone_as_among_the_others():
     batch = TabularPrior(n_points=(60, 60)).sample(2, torch.Generator().manual_seed(5))
     x = batch.x.double()

@@ -22,6 +22,7 @@ from asterism.functional.relations import (
     N_FACTS,
     PAIR_FEATURES,
     ROW_FEATURES,
+    _median,
     cross_features,
     describe,
 )
@@ -245,3 +246,17 @@ def test_leading_axes_part_what_single_rows_cannot_seed():
         return np.mean([adjusted_rand_score(labels, answer) for answer in answers])
 
     assert found("leading_2") > found("same_2") + 0.1
+
+
+@pytest.mark.parametrize("n", [5, 6])
+def test_the_median_is_that_of_torch(n):
+    values = torch.rand(3, n, n, generator=torch.Generator().manual_seed(n))
+    torch.testing.assert_close(_median(values), values.flatten(1).median(dim=1).values)
+
+
+def test_far_clusters_are_seen_alike_from_both_sides():
+    x = torch.randn(1, 60, 5, generator=torch.Generator().manual_seed(0))
+    x[:, :30] += 1000
+    pairs = describe(x)[1].pairs
+    assert torch.equal(pairs[:, 7], pairs[:, 7].mT)
+    assert torch.equal(pairs[:, 8], pairs[:, 8].mT)

@@ -68,7 +68,7 @@ def group_scale(X: np.ndarray) -> float:
         X = X[np.random.RandomState(0).choice(len(X), _MOST, replace=False)]
     X = X - X.mean(axis=0)
     rank = min(max(_FEWEST, round(_SHARE * (len(X) - 1))), len(X) - 1)
-    # A row is the first of its neighbours; twice as many, for those at equal distance count too.
+    # A row is the first of its neighbours; twice as many, since those at equal distance count too.
     distance, near = cKDTree(X).query(X, min(2 * rank + 1, len(X)))
     reach = distance[:, rank] * (1 + _ROUNDING)
     row, place = np.nonzero(distance <= np.minimum(reach[:, None], reach[near]))

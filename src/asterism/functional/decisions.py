@@ -55,7 +55,11 @@ COUNT_WEIGHT = 0.05
 """What the logarithm of a number of clusters' probability is worth, in units of the ARI."""
 
 SINGLE_WEIGHT = 0.1
-"""Odds of one cluster, relative to the network's: who asks for clusters believes in some."""
+"""Odds of one cluster, relative to the network's: who asks for clusters believes in some.
+
+A tenth, not a quarter, finds more pairs of overlapping clouds (tuning part of the suite), and as
+many of fifty Gaussians and cubes, drawn to compare the two, are still taken for one.
+"""
 
 
 def choose_partition(

@@ -160,7 +160,7 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     leading = x.mT @ x / n
     near = _near(distance, ranked, torch.arange(n, device=x.device).expand(len(x), -1))
     affine = local_metric(x, near)
-    views = [distance, *(torch.cdist(x @ view, x @ view) for view in (leading, affine))]
+    views = [distance, *(_image_distances(x @ view) for view in (leading, affine))]
     typical = torch.stack([_median(v) for v in views], dim=1).clamp_min(_TINY)
     scale, core = _scales(ranked, typical)
     paths = minimax_paths(_reach(distance, core, core))
@@ -246,6 +246,12 @@ def cross_features(context: Context, x: Tensor) -> Features:
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _image_distances(y: Tensor) -> Tensor:
+    """Distances (B, N, N) by matrix products, whose rounding is made the same for both rows."""
+    distance = torch.cdist(y, y)
+    return (distance + distance.mT) / 2
 
 
 def _median(values: Tensor) -> Tensor:

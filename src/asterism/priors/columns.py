@@ -63,12 +63,13 @@ def express(x: np.ndarray, dim: int, chance: np.random.Generator) -> np.ndarray:
 
 
 def principal_scores(x: np.ndarray, n_axes: int) -> np.ndarray:
-    """Coordinates (N, n_axes) along the leading axes: what users bring of wide tables.
+    """Coordinates along the ``n_axes`` leading axes, or all: what users bring of wide tables.
 
     Standardised like any columns, short axes then count as much as long ones.
     """
     centred = x - x.mean(axis=0)
     rows, lengths, _ = np.linalg.svd(centred, full_matrices=False)
+    n_axes = min(n_axes, len(x) - 1)  # the last is rounding
     return rows[:, :n_axes] * lengths[:n_axes]
 
 

@@ -3,10 +3,10 @@
     h = α e_k U + z (W + β V_k) + b,   x = ψ(h) B + noise
 
 with e_k the code of a kind, z the conditions of a row (slant, loudness, light), and ψ one or two
-random layers. All rows pass through the same layers, so that a kind is no cloud but a curved sheet
-of a few dimensions: means may nearly agree and spreads differ everywhere, yet neighbours are mostly
-of one kind. This is what tables of measured objects are like, and what Gaussians in many dimensions
-are not.
+random layers. All rows pass through the same layers, so that a kind is a curved sheet of a few
+dimensions: where codes differ little, means nearly agree and spreads differ everywhere, yet
+neighbours are mostly of one kind. This is what tables of measured objects are like, and what
+Gaussians in many dimensions are not.
 """
 
 import numpy as np
@@ -48,5 +48,6 @@ def kinds(
 
 
 def _layer(h: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-    gain = chance.uniform(0.4, 1.6)
-    return np.tanh(gain * h) if chance.random() < 0.6 else np.maximum(h, 0)
+    if chance.random() < 0.6:
+        return np.tanh(chance.uniform(0.4, 1.6) * h)
+    return np.maximum(h, 0)

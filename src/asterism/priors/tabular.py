@@ -7,7 +7,7 @@ How hard and how fine a data set is comes first, whatever the dimension:
     separation δ ~ log-uniform      distance of neighbours in standard deviations, see ``layouts``;
                                     where K > 4 from (K/4)^¾ of the lowest on, up to 4.5; 12 % up to
                                     seven times further apart
-    d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``
+    d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``; kinds have more
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
 Every seventh data set is of clouds that overlap: one to three of δ from 1.8 to 3.2, or a crowd of
@@ -15,8 +15,8 @@ Every seventh data set is of clouds that overlap: one to three of δ from 1.8 to
 kinds 23 %, see ``_SHARES``; where one does not fit K or d, scattered), shapes, warps, shears, noise
 rows and columns, and what happens to columns on the way to a table. Half of those with five columns
 or more, but for coded ones and kinds, are laid out in two to six dimensions, of which the columns
-tell; the columns' own noise brings clusters nearer than δ. Half of the kinds, and some of these,
-come as principal scores.
+tell; the columns' own noise brings clusters nearer than δ. Half of the kinds with more than
+four columns, and some of these, come as principal scores.
 
 A draw whose clusters are not found again by nine nearest neighbours that know all the true labels,
 nor by round Gaussians around the true means, is thrown away, if it takes no more than twenty draws:
@@ -46,7 +46,7 @@ from asterism.priors.layouts import coded, families, overlapping, scattered, wou
 __all__ = ["TabularPrior"]
 
 _CENTRED = 0.82  # share of rows that round clouds must give back, where neighbours fail
-_BEYOND = 0.4  # share of the rows outside the largest cluster that count, beyond naming it for all
+_BEYOND = 0.4  # of the rows outside the largest cluster, share to be won over naming it for all
 _CROWD = 4.5  # separation up to which many clusters are moved apart
 _SHARES = {
     "scattered": 0.34,

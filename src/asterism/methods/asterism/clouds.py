@@ -3,7 +3,7 @@
 The network decides on a few hundred rows, its context. Where clusters overlap, many more rows are
 needed to say where one ends and the next begins, and a plain model says it well:
 
-    round    N(μ_k, σ² I), all clusters of one size and weight: k-means with soft borders
+    round    N(μ_k, σ² I), all clusters of equal weight: k-means
     full     N(μ_k, Σ_k) with weights π_k; where every cluster has rows enough for Σ_k
 
 Both begin with the clusters of the context and are fitted to all rows that are at hand. A cloud

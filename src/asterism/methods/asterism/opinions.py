@@ -2,8 +2,9 @@
 
 The network has learned to state its belief given one way to measure distances, and that way is a
 choice (:mod:`asterism.functional.views`). Where it is sure, so that its best partition is expected
-to agree with the truth to nine tenths, or one cluster is as likely as that, nothing else is looked
-at. Otherwise, with P_1, p_1 the first reading and P_v, p_v all of them, other views included,
+to agree with the truth to nine tenths, or one cluster so likely that nothing else would be chosen
+(``SINGLE_WEIGHT``), nothing else is looked at. Otherwise, with P_1, p_1 the first reading and P_v,
+p_v all of them, other views included,
 
     pooled   P̄ = mean of P_v,  p̄(K) = mean of p_v(K)
     stated   P = σ(0.68 logit P̄ + 0.44 logit P_1 + 0.06),  p(K) ∝ √(p_1(K) p̄(K))
@@ -20,18 +21,24 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from asterism.functional.decisions import given_several, similarity_tree, tree_scores
+from asterism.functional.decisions import (
+    SINGLE_WEIGHT,
+    given_several,
+    similarity_tree,
+    tree_scores,
+)
 from asterism.functional.views import other_views
 from asterism.nn.reading import ContextReader
 
-__all__ = ["VIEWS", "Belief", "Beliefs", "believe"]
+__all__ = ["CERTAIN", "VIEWS", "Belief", "Beliefs", "believe"]
 
 VIEWS = ("auto", "one", "all")
 """Whether to look at other views: where there is doubt, never, always."""
 
 _SURE = 0.9
 _POOLED, _FIRST, _LEVEL = 0.68, 0.44, 0.06
-_CERTAIN = 1e-4
+CERTAIN = 1e-4
+"""Probabilities nearer to zero or one count as this."""
 
 
 class Belief(NamedTuple):
@@ -43,10 +50,11 @@ class Belief(NamedTuple):
     @property
     def sure(self) -> bool:
         """Whether some partition is beyond reasonable doubt."""
-        single = float(self.counts[0])
-        P, _ = given_several(self.similarity, self.counts)
-        several = (1 - single) * float(tree_scores(similarity_tree(P), P)[1:].max(initial=0.0))
-        return max(single, several) >= _SURE
+        P, odds = given_several(self.similarity, self.counts)
+        if SINGLE_WEIGHT * odds >= 1:  # nothing else would be chosen
+            return True
+        several = 1 - float(self.counts[0])
+        return several * float(tree_scores(similarity_tree(P), P)[1:].max(initial=0.0)) >= _SURE
 
 
 class Beliefs(NamedTuple):
@@ -68,7 +76,7 @@ def believe(reader: ContextReader, rows: np.ndarray, views: str = "auto") -> Bel
 
 
 def _stated(first: Belief, pooled: Belief) -> Belief:
-    own, mean = (logit(np.clip(P, _CERTAIN, 1 - _CERTAIN)) for P, _ in (first, pooled))
+    own, mean = (logit(np.clip(P, CERTAIN, 1 - CERTAIN)) for P, _ in (first, pooled))
     P = expit(_POOLED * mean + _FIRST * own + _LEVEL)
     np.fill_diagonal(P, 1.0)
     counts = np.sqrt(first.counts * pooled.counts)
