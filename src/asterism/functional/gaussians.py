@@ -1,4 +1,4 @@
-"""Gaussians: log densities, rows against clusters, from factors of precisions; k-means.
+"""Gaussians: log densities, rows against clusters, from factors of precisions; round ones fitted.
 
     log N(x_i; μ_k, Σ_k) = log|F_k| − ½ |(x_i − μ_k) F_k|² − D/2 log 2π,   Σ_k⁻¹ = F_k F_kᵀ
 
@@ -11,6 +11,8 @@ import numpy as np
 import torch
 
 __all__ = ["fit_round", "gaussian_log_prob", "round_log_prob"]
+
+_RISE = 1e-4
 
 
 def gaussian_log_prob(X: np.ndarray, means: np.ndarray, cholesky: np.ndarray) -> np.ndarray:
@@ -38,16 +40,17 @@ def round_log_prob(X: np.ndarray, means: np.ndarray, factors: np.ndarray) -> np.
 
 
 def fit_round(
-    X: np.ndarray, means: np.ndarray, *, floor: float, n_steps: int = 60
+    X: np.ndarray, means: np.ndarray, *, soft: bool, floor: float, n_steps: int = 60
 ) -> tuple[np.ndarray, float]:
-    """Means (K, D) and deviation of round clouds of one size, by k-means from ``means``.
+    """Means (K, D) and deviation of round Gaussians of one size and weight, from ``means`` on.
 
-    Rows belong wholly to their nearest mean: where clusters are told by few of many columns, soft
-    shares would drift to any long axis. Ends when no row moves, or after ``n_steps``. The variance
-    is at least ``floor``.
+    Soft, by expectation maximisation, which finds where clouds overlap; or hard, by k-means, which
+    stays with clusters that few of many columns tell, where soft shares drift to any long axis.
+    Ends when the mean log density rises by less than 10⁻⁴, or after ``n_steps``. The variance is at
+    least ``floor`` > 0.
 
     >>> X = np.array([[0.0], [2.0], [10.0], [12.0]])
-    >>> means, deviation = fit_round(X, np.array([[0.0], [3.0]]), floor=1e-3)
+    >>> means, deviation = fit_round(X, np.array([[0.0], [3.0]]), soft=False, floor=1e-3)
     >>> means.ravel().tolist(), deviation
     ([1.0, 11.0], 1.0)
     """
@@ -56,15 +59,26 @@ def fit_round(
         torch.from_numpy(np.ascontiguousarray(part - origin, dtype=np.float64))
         for part in (X, means)
     )
-    nearest = torch.full((len(rows),), -1)
+    total, dim = float(rows.square().sum()), rows.shape[1]
+    apart = _squared(rows, centers)
+    variance = max(float(apart.amin(dim=1).mean()) / dim, floor)
+    before = -math.inf
     for _ in range(n_steps):
-        before, (apart, nearest) = nearest, _squared(rows, centers).min(dim=1)
-        if torch.equal(before, nearest):
+        logits = apart / (-2 * variance)
+        best = logits.logsumexp(dim=1) if soft else logits.amax(dim=1)
+        level = float(best.mean()) - 0.5 * dim * math.log(variance)
+        if level - before < _RISE:
             break
-        sizes = torch.bincount(nearest, minlength=len(centers))[:, None]
-        sums = torch.zeros_like(centers).index_add_(0, nearest, rows)
-        centers = torch.where(sizes > 0, sums / sizes.clamp_min(1), centers)
-    return centers.numpy() + origin, math.sqrt(max(float(apart.mean()) / rows.shape[1], floor))
+        before = level
+        nearest = apart.argmin(dim=1)
+        shares = logits.softmax(dim=1) if soft else torch.eye(len(centers)).to(rows)[nearest]
+        sizes = shares.sum(dim=0)
+        moved = shares.mT @ rows / sizes.clamp_min(1e-300)[:, None]
+        centers = torch.where(sizes[:, None] > 0, moved, centers)
+        left = total - float((sizes * centers.square().sum(dim=1)).sum())
+        variance = max(left / rows.numel(), floor)
+        apart = _squared(rows, centers)
+    return centers.numpy() + origin, math.sqrt(variance)
 
 
 def _squared(rows: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:

@@ -3,15 +3,15 @@
 The network decides on a few hundred rows, its context. Where clusters overlap, many more rows are
 needed to say where one ends and the next begins, and a plain model says it well:
 
-    round    N(μ_k, σ² I), all clusters of equal weight: k-means
+    round    N(μ_k, σ² I), all clusters of equal weight: by EM, or by k-means
     full     N(μ_k, Σ_k) with weights π_k; where every cluster has rows enough for Σ_k
 
-Both begin with the clusters of the context and are fitted to all rows that are at hand. A cloud
-that runs away from the cluster it began with is noticed by the network: of the two the one with the
-smaller Bayesian information criterion is taken among those whose partition of the context is worth
+All begin with the clusters of the context and are fitted to all rows that are at hand. A cloud
+that runs away from the cluster it began with is noticed by the network: the one with the
+smallest Bayesian information criterion is taken among those whose partition of the context is worth
 nearly what the network's own is: with E that worth, its expected adjusted Rand index, less by a
 share of ¼ (1 − E) at most, so that the surer the network is, the less it gives way. For shapes that
-are no clouds neither is taken, and all stays as the network said.
+are no clouds none is taken, and all stays as the network said.
 
     r_ik ∝ π_k N(x_i; μ_k, Σ_k),   membership = 4/5 r_ik + 1/5 of what the network says
 """
@@ -83,7 +83,12 @@ def draw_clouds(
     agreed = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for clouds in (_round(X, context, labels), _full(X, context, labels)):
+        drawings = (
+            _round(X, context, labels, soft=True),
+            _round(X, context, labels, soft=False),
+            _full(X, context, labels),
+        )
+        for clouds in drawings:
             if clouds is None:
                 continue
             drawn = clouds.log_joint(context).argmax(axis=1)
@@ -92,10 +97,10 @@ def draw_clouds(
     return min(agreed, key=lambda clouds: clouds.criterion(X), default=None)
 
 
-def _round(X: np.ndarray, context: np.ndarray, labels: np.ndarray) -> Clouds:
+def _round(X: np.ndarray, context: np.ndarray, labels: np.ndarray, *, soft: bool) -> Clouds:
     member = np.eye(int(labels.max()) + 1)[labels]
     means = member.T @ context / member.sum(axis=0)[:, None]
-    means, deviation = fit_round(X, means, floor=_floor(X), n_steps=_STEPS)
+    means, deviation = fit_round(X, means, soft=soft, floor=_floor(X), n_steps=_STEPS)
     weights = np.full(len(means), -np.log(len(means)))
     return Clouds(weights, means, np.full(len(means), 1 / deviation))
 
