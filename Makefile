@@ -60,6 +60,8 @@ bench: $(VENV)/.user
 	$(BIN)/python benchmarks/set_transformer.py
 	$(BIN)/python benchmarks/ae_kmeans.py
 	$(BIN)/python benchmarks/suites.py
+	$(BIN)/python benchmarks/objects.py
+	$(BIN)/python benchmarks/opinions.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/validity.py
 	$(BIN)/python benchmarks/few_labels.py
