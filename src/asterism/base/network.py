@@ -40,6 +40,6 @@ class NetworkMixin:
         # Moving visits every parameter, which shows when thousands of data sets are read.
         if here is None or here.type != device.type or device.index not in (None, here.index):
             self.module_.to(device)
-        if self.module_.training:  # asking every part of it would take longer than a small fit
+        if self.module_.training:  # asking every part shows among thousands too
             self.module_.eval()
         return self.module_

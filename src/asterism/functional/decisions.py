@@ -57,8 +57,8 @@ COUNT_WEIGHT = 0.05
 SINGLE_WEIGHT = 0.1
 """Odds of one cluster, relative to the network's: who asks for clusters believes in some.
 
-A tenth, not a quarter, finds more pairs of overlapping clouds (tuning part of the suite), and as
-many of fifty Gaussians and cubes, drawn to compare the two, are still taken for one.
+A tenth, not a quarter, finds more pairs of overlapping clouds, and loses one of the sets without
+structure, both on the tuning part (``benchmarks/suites.py``).
 """
 
 
