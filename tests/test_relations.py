@@ -48,6 +48,7 @@ def test_minimax_paths_agree_with_floyd_and_warshall():
         through = torch.maximum(expected[:, :, k, None], expected[:, None, k, :])
         expected = torch.minimum(expected, through)
     torch.testing.assert_close(minimax_paths(weights), expected)
+    assert minimax_paths(torch.ones(2, 1, 1)).tolist() == [[[0.0]], [[0.0]]]
 
 
 def test_pieces_are_the_connected_components_that_are_large_enough():
