@@ -6,7 +6,7 @@ import torch
 
 from asterism.functional.sets import DatasetPrior
 from asterism.priors import TabularPrior
-from asterism.priors.columns import express, principal_scores, shear
+from asterism.priors.columns import express, principal_scores, shear, strays
 from asterism.priors.kinds import kinds
 from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES
@@ -92,7 +92,7 @@ def test_numbers_of_clusters_fall_smoothly():
 
 
 def test_small_and_overlapping_draws():
-    for families in (("overlapping",), ("scattered", "overlapping")):
+    for families in (("overlapping",), ("crowds",), ("scattered", "overlapping")):
         for n in (3, 7, 60):
             x, labels = TabularPrior(families=families).draw(n, chance(n))
             assert len(x) == len(labels) == n
@@ -109,16 +109,33 @@ def test_overlapping_clouds_are_one_heap_with_labels_that_are_worth_something():
 
 
 def test_a_crowd_is_many_round_clouds_side_by_side():
-    prior, found = TabularPrior(families=("overlapping",)), []
-    for seed in range(60):
+    prior, found = TabularPrior(families=("crowds",)), []
+    for seed in range(30):
         _, labels = prior.draw(400, chance(seed))
-        found.append(labels.max() + 1)
-        if found[-1] > 5:
-            sizes = np.bincount(labels)
-            assert sizes.min() > 0.15 * sizes.mean()
-    assert {1, 2, 3} == {k for k in found if k < 6}
-    assert 8 <= sum(k > 5 for k in found) <= 32
-    assert max(found) > 25
+        sizes = np.bincount(labels)
+        found.append(len(sizes))
+        assert sizes.mean() >= 8
+        assert sizes.min() > 0
+    assert min(found) >= 6
+    assert max(found) > 40
+
+
+def test_few_clouds_that_overlap_or_one_by_itself():
+    prior = TabularPrior(families=("overlapping",))
+    found = [prior.draw(200, chance(seed))[1].max() + 1 for seed in range(60)]
+    assert {1, 2, 3} <= set(found) <= {1, 2, 3, 4, 5}
+
+
+def test_strays_are_rows_of_the_same_columns_within_or_beyond_the_others():
+    x = chance().standard_normal((300, 3)) * [1.0, 5.0, 0.1] + 7
+    wide = 0
+    for seed in range(20):
+        rows = strays(x, 40, chance(seed))
+        assert rows.shape == (40, 3)
+        far = np.abs(rows - x.mean(axis=0)) / x.std(axis=0)
+        assert far.max() < 30
+        wide += far.max() > 5
+    assert 2 <= wide <= 18
 
 
 def test_kinds_are_told_by_neighbours_where_centres_say_little():

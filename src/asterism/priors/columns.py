@@ -14,6 +14,7 @@ __all__ = [
     "principal_scores",
     "shear",
     "standardise",
+    "strays",
     "warp",
 ]
 
@@ -73,6 +74,16 @@ def principal_scores(x: np.ndarray, n_axes: int) -> np.ndarray:
     return rows[:, :n_axes] * lengths[:n_axes]
 
 
+def strays(x: np.ndarray, n_strays: int, chance: np.random.Generator) -> np.ndarray:
+    """Rows that belong nowhere: strewn evenly over the table and its margin, or far and wide."""
+    if chance.random() < 0.4:
+        reach = chance.uniform(1.5, 4.0) * x.std(axis=0)
+        return x.mean(axis=0) + reach * chance.standard_normal((n_strays, x.shape[1]))
+    low, high = np.quantile(x, [0.01, 0.99], axis=0)
+    margin = 0.15 * (high - low)
+    return chance.uniform(low - margin, high + margin, (n_strays, x.shape[1]))
+
+
 def add_noise_columns(x: np.ndarray, n_noise: int, chance: np.random.Generator) -> np.ndarray:
     """Columns that know nothing of the clusters, of some usual distributions."""
     n = len(x)
@@ -112,15 +123,15 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
             step = max(float(x[:, j].std()), 1e-9) * chance.choice([0.05, 0.2, 0.5, 1.0])
             x[:, j] = np.round(x[:, j] / step) * step
     flags = []
-    if chance.random() < 0.12:  # missing cells: median, and a flag
-        rate = chance.uniform(0.02, 0.3)
-        for j in np.flatnonzero(chance.random(dim) < 0.5):
+    if chance.random() < 0.14:  # missing cells: median, and a flag
+        rate, spoilt = chance.uniform(0.02, 0.4), chance.uniform(0.3, 1.0)
+        for j in np.flatnonzero(chance.random(dim) < spoilt):
             gone = np.asarray(chance.random(n) < rate)
             if 0 < gone.sum() < n - 1:
                 x[gone, j] = np.median(x[~gone, j])
                 flags.append(gone.astype(float))
     encoded = [standardise(x, chance)]
-    if chance.random() < 0.25:  # categories that go with the clusters, more or less, or do not
+    if chance.random() < 0.32:  # categories that go with the clusters, more or less, or do not
         encoded += _categories(labels, chance)
         if chance.random() < 0.25 and dim > 1:
             encoded[0] = encoded[0][:, : max(1, dim // 3)]
@@ -139,8 +150,9 @@ def standardise(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:
 
 
 def _categories(labels: np.ndarray, chance: np.random.Generator) -> list[np.ndarray]:
-    """One-hot columns whose frequencies depend on the cluster, or do not."""
+    """Categories whose frequencies depend on the cluster, or do not; one-hot, or as plain codes."""
     n_clusters = int(labels.max()) + 1
+    coded = chance.random() < 0.35  # a table that was never encoded: numbers in no order
     columns = []
     for _ in range(int(chance.integers(1, 9))):
         levels = int(chance.integers(2, 9))
@@ -150,6 +162,10 @@ def _categories(labels: np.ndarray, chance: np.random.Generator) -> list[np.ndar
             table[:] = chance.dirichlet(np.full(levels, 2.0))
         heaped = np.cumsum(table[labels], axis=1)  # noise rows, −1, have a row of their own
         value = (chance.random((len(labels), 1)) > heaped).sum(axis=1).clip(max=levels - 1)
-        one_hot = np.eye(levels)[value] / np.sqrt(2)
-        columns.append(one_hot[:, one_hot.std(axis=0) > 0])
+        if coded:
+            codes = (value - value.mean())[:, None]
+            columns.append(codes / max(float(codes.std()), 1e-9))
+        else:
+            one_hot = np.eye(levels)[value] / np.sqrt(2)
+            columns.append(one_hot[:, one_hot.std(axis=0) > 0])
     return [column for column in columns if column.shape[1]]

@@ -118,7 +118,11 @@ def overlapping(
             part /= np.sqrt(chance.chisquare(freedom, (len(part), 1)) / freedom)
         parts.append(part * np.exp(spread * chance.standard_normal()))
     moments = np.stack([np.atleast_2d(np.cov(part.T)) for part in parts])
-    centers = place(moments, separation, 0.0, _plane(dim, chance), chance)
+    # Many lie in all directions, or they would be a chain; and not all as close as can be.
+    plane, evenness = _plane(dim, chance), 0.0
+    if len(sizes) > 5:
+        plane, evenness = random_rotation(dim, chance)[:8], chance.uniform(0.0, 0.4)
+    centers = place(moments, separation, evenness, plane, chance)
     parts = [part[:size] + center for part, size, center in zip(parts, sizes, centers, strict=True)]
     x, labels = _assemble(parts)
     if kind != "heavy" and chance.random() < 0.6:  # how far out a row lies says nothing in a tail

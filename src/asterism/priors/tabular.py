@@ -10,9 +10,9 @@ How hard and how fine a data set is comes first, whatever the dimension:
     d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``; kinds have more
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
-Every seventh data set is of clouds that overlap: one to three of δ from 1.8 to 3.2, or a crowd of
-δ from 2.4 to 6. The others have a layout (scattered 40 %, families 8 %, wound 23 %, coded 6 %,
-kinds 23 %, see ``_SHARES``; where one does not fit K or d, scattered), shapes, warps, shears, noise
+One in eleven data sets is of one to five clouds that overlap, δ from 1.8 to 3.2, and one in thirteen
+is a crowd, any number of clouds from six to one for every eight rows, δ from 2.4 to 8. The others
+have a layout (``_SHARES``; where one does not fit K or d, scattered), shapes, warps, shears, noise
 rows and columns, and what happens to columns on the way to a table. Half of those with five columns
 or more, but for coded ones and kinds, are laid out in two to six dimensions, of which the columns
 tell; the columns' own noise brings clusters nearer than δ. Half of the kinds with more than
@@ -38,6 +38,7 @@ from asterism.priors.columns import (
     principal_scores,
     shear,
     standardise,
+    strays,
     warp,
 )
 from asterism.priors.kinds import kinds
@@ -48,14 +49,17 @@ __all__ = ["TabularPrior"]
 _CENTRED = 0.82  # share of rows that round clouds must give back, where neighbours fail
 _BEYOND = 0.4  # of the rows outside the largest cluster, share to be won over naming it for all
 _CROWD = 4.5  # separation up to which many clusters are moved apart
+_CROWDED = 1.5  # times ``max_clusters``: most clusters of a crowd
 _SHARES = {
-    "scattered": 0.34,
+    "scattered": 0.36,
     "families": 0.07,
-    "wound": 0.20,
-    "coded": 0.05,
-    "kinds": 0.20,
-    "overlapping": 0.14,
+    "wound": 0.18,
+    "coded": 0.06,
+    "kinds": 0.16,
+    "overlapping": 0.09,
+    "crowds": 0.08,
 }
+_CLOUDS = ("overlapping", "crowds")  # drawn as clouds side by side, whatever the other layouts do
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class TabularPrior:
         seed = int(torch.randint(2**62, (), generator=generator))
         chance = np.random.default_rng(seed)
         n = round(float(np.exp(chance.uniform(*np.log(self.n_points)))))
-        count = max(2, round(batch_size * min(1.0, (self.typical_points / n) ** 1.5)))
+        count = max(1, round(batch_size * min(1.0, (self.typical_points / n) ** 1.5)))
         draws = [self.draw(n, chance) for _ in range(count)]
         width = max(x.shape[1] for x, _ in draws)
         x = np.zeros((count, n, width), dtype=np.float32)
@@ -108,8 +112,11 @@ class TabularPrior:
 
     def _attempt(self, n: int, chance: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         dim = min(draw_width(self.max_columns, chance), self.max_columns)
-        if chance.random() < self._share("overlapping"):
+        family = chance.random()
+        if family < self._share("overlapping"):
             return self._overlap(n, dim, chance)
+        if family < self._share("overlapping") + self._share("crowds"):
+            return self._crowd(n, dim, chance)
         n_noise = int(n * chance.uniform(0.01, 0.12)) if chance.random() < 0.15 else 0
         n_clusters = self._draw_count(n - n_noise, chance)
         sizes = draw_sizes(n - n_noise, n_clusters, chance)
@@ -128,10 +135,7 @@ class TabularPrior:
         if bend < 0.4:
             x = warp(x, chance) if bend < 0.25 else shear(x, chance)
         if n_noise:
-            low_corner, high_corner = np.quantile(x, [0.01, 0.99], axis=0)
-            margin = 0.15 * (high_corner - low_corner)
-            stray = chance.uniform(low_corner - margin, high_corner + margin, (n_noise, x.shape[1]))
-            x = np.concatenate([x, stray])
+            x = np.concatenate([x, strays(x, n_noise, chance)])
             labels = np.concatenate([labels, np.full(n_noise, -1)])
         if told:
             x = express(x, dim, chance)
@@ -145,16 +149,30 @@ class TabularPrior:
     def _overlap(
         self, n: int, dim: int, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Clouds of one kind, close together: one to three, or a crowd of some eight rows."""
+        """A few clouds of one kind, close together, or one by itself."""
         most = max(1, min(self.max_clusters, n // 8))
-        if crowd := most >= 8 and chance.random() < 0.4:
-            n_clusters = int(np.exp(chance.uniform(np.log(6), np.log(most + 1))))
-            dim = dim if chance.random() < 0.4 else min(dim, int(chance.integers(2, 4)))
-        else:
-            n_clusters = min(int(chance.choice([1, 2, 3], p=[0.3, 0.5, 0.2])), most)
-        sizes = draw_sizes(n, n_clusters, chance, evenness=20.0)
-        low, high = (2.4, 6.0) if crowd else (1.8, 3.2)
-        separation = float(np.exp(chance.uniform(np.log(low), np.log(high))))
+        drawn = int(chance.choice([1, 2, 3, 4, 5], p=[0.28, 0.44, 0.16, 0.07, 0.05]))
+        return self._clouds(draw_sizes(n, min(drawn, most), chance, 20.0), dim, (1.8, 3.2), chance)
+
+    def _crowd(
+        self, n: int, dim: int, chance: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Many clouds of one kind side by side, down to some eight rows each, mostly in a plane."""
+        most = max(1, min(int(_CROWDED * self.max_clusters), n // 8))
+        n_clusters = int(chance.integers(min(6, most), most + 1))
+        dim = dim if chance.random() < 0.3 else min(dim, int(chance.integers(2, 4)))
+        sizes = draw_sizes(n, n_clusters, chance, float(chance.choice([5.0, 20.0, 100.0])))
+        return self._clouds(sizes, dim, (2.4, 8.0), chance)
+
+    def _clouds(
+        self,
+        sizes: np.ndarray,
+        dim: int,
+        separations: tuple[float, float],
+        chance: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Clouds side by side, mostly left as they are: borders are hard enough to see."""
+        separation = float(np.exp(chance.uniform(*np.log(separations))))
         x, labels = overlapping(sizes, dim, separation, chance)
         finish = as_table(x, labels, chance) if chance.random() < 0.3 else standardise(x, chance)
         return finish, labels
@@ -173,7 +191,7 @@ class TabularPrior:
         return int(chance.choice(counts, p=weights / weights.sum()))
 
     def _draw_kind(self, dim: int, n_clusters: int, chance: np.random.Generator) -> str:
-        others = [name for name in self.families if name != "overlapping"]
+        others = [name for name in self.families if name not in _CLOUDS]
         p = np.array([_SHARES[name] for name in others])
         kind = str(chance.choice(others, p=p / p.sum()))
         fits = {
