@@ -19,6 +19,7 @@ from asterism.nn.set_transformer import SetTransformer
 from asterism.priors import GaussianMixturePrior
 from asterism.training import ArraySource, PriorSource, TrainingPlan, derive_seed, train
 from asterism.training.history import History, read_history
+from asterism.training.muon import Muon
 from asterism.training.optim import make_optimizer
 
 SCRIPT = Path(__file__).parent / "training_script.py"
@@ -89,6 +90,23 @@ def test_muon_moves_matrices_by_all_their_directions_alike_and_vectors_by_adam()
     still = layer.weight.detach().clone()
     optimizer.step()
     assert torch.equal(still, layer.weight)
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="torch before 2.9 has no Muon")
+def test_muon_is_that_of_torch_but_for_its_rounding():
+    torch.manual_seed(1)
+    ours, theirs = (nn.Parameter(torch.ones(24, 10)) for _ in range(2))
+    optimizers = (
+        Muon([ours], lr=0.1, weight_decay=0.3),
+        torch.optim.Muon([theirs], lr=0.1, weight_decay=0.3, adjust_lr_fn="match_rms_adamw"),
+    )
+    for _ in range(5):
+        gradient = torch.randn(24, 10)
+        for parameter, optimizer in zip((ours, theirs), optimizers, strict=True):
+            parameter.grad = gradient.clone()
+            optimizer.step()
+    moved = (theirs - 1).norm()
+    assert (ours - theirs).norm() < 0.02 * moved
 
 
 def test_background_workers_change_nothing():

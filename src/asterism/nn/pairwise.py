@@ -152,9 +152,9 @@ class PairNetwork(nn.Module):
         self.weigh = nn.Linear(hidden + rank, judge)
         self.lean = nn.Linear(width, judge, bias=False)
         self.judge = nn.Sequential(
-            nn.ReLU(inplace=True),
+            nn.ReLU(),
             nn.Linear(judge, judge // 2),
-            nn.ReLU(inplace=True),
+            nn.ReLU(),
             nn.Linear(judge // 2, 1),
         )
         self.count = nn.Sequential(
@@ -218,10 +218,12 @@ class PairNetwork(nn.Module):
     def _logits(self, seen: Tensor, forms: Tensor, own: Tensor, other: Tensor) -> Tensor:
         """What is made of pairs (B, channels, Q, N): seen, of both states, and of each."""
         judged = on_maps(self.weigh, seen, forms)
-        judged += own
-        judged += other
+        if torch.is_grad_enabled():  # in place, gradients of whole maps would be copied each time
+            judged, relu = judged + own + other, torch.relu
+        else:
+            judged, relu = judged.add_(own).add_(other), torch.relu_
         for layer in self.judge:
-            judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else layer(judged)
+            judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else relu(judged)
         return judged.squeeze(1)
 
     def _look(self, relations: Relations) -> Tensor:

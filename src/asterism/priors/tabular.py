@@ -10,7 +10,7 @@ How hard and how fine a data set is comes first, whatever the dimension:
     d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``; kinds have more
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
-One in eleven data sets is of one to five clouds that overlap, δ from 1.8 to 3.2, and one in thirteen
+One in eleven data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in thirteen
 is a crowd, any number of clouds from six to one for every eight rows, δ from 2.4 to 8. The others
 have a layout (``_SHARES``; where one does not fit K or d, scattered), shapes, warps, shears, noise
 rows and columns, and what happens to columns on the way to a table. Half of those with five columns
