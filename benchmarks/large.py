@@ -6,7 +6,8 @@
 The table has 20 Gaussian clusters in 30 columns and 20 columns of noise, in Parquet. Asked are
 wall, CPU and memory of ``asterism cluster`` on the file, in a process of its own; the time of
 ``fit`` in memory against the number of rows; that on 1000 rows of 10 columns beside k-means with K
-by the silhouette over 2 to 15, in turns; and the time to load the network.
+by the silhouette over 2 to 15, in turns, as wall time of all threads and as CPU time of one; and
+the time to load the network.
 """
 
 import argparse
@@ -18,11 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from common import Row, write_results
+from threadpoolctl import threadpool_limits
 
 N_CLUSTERS, N_SIGNAL, N_NOISE = 20, 30, 20
 PART = 100_000
@@ -121,19 +125,37 @@ def time_small() -> list[Row]:
         ),
         "`AutoKMeans(max_clusters=15)`": lambda: AutoKMeans(max_clusters=15, random_state=0),
     }
+    threads = torch.get_num_threads()
+    wall = medians(methods, X, time.perf_counter)
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        cpu = medians(methods, X, time.process_time)
+    torch.set_num_threads(threads)
+    *_, reference = methods
+    return [
+        {
+            "estimator": name,
+            f"wall s, {threads} threads": f"{wall[name]:.3f}",
+            "ratio": f"{wall[name] / wall[reference]:.2f}",
+            "CPU s, one thread": f"{cpu[name]:.3f}",
+            "its ratio": f"{cpu[name] / cpu[reference]:.2f}",
+        }
+        for name in methods
+    ]
+
+
+def medians(
+    methods: dict[str, Callable[[], Any]], X: np.ndarray, clock: Callable[[], float]
+) -> dict[str, float]:
+    """Median time of a fit by each method, in turns."""
     times: dict[str, list[float]] = {name: [] for name in methods}
     for repeat in range(REPEATS + 1):
         for name, make in methods.items():
-            start = time.perf_counter()
+            start = clock()
             make().fit(X)
             if repeat:  # the first is for warming up
-                times[name].append(time.perf_counter() - start)
-    medians = {name: statistics.median(each) for name, each in times.items()}
-    *_, reference = medians.values()
-    return [
-        {"estimator": name, "median s": f"{each:.3f}", "ratio": f"{each / reference:.2f}"}
-        for name, each in medians.items()
-    ]
+                times[name].append(clock() - start)
+    return {name: statistics.median(each) for name, each in times.items()}
 
 
 def time_loading() -> list[Row]:
