@@ -11,6 +11,7 @@ from asterism.priors.kinds import kinds
 from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES
 from asterism.priors.tabular import _likeliest_cloud, draw_sizes
+from asterism.priors.windings import strokes
 
 
 def chance(seed=0):
@@ -136,6 +137,17 @@ def test_strays_are_rows_of_the_same_columns_within_or_beyond_the_others():
         assert far.max() < 30
         wide += far.max() > 5
     assert 2 <= wide <= 18
+
+
+def test_strokes_keep_clear_of_each_other_and_are_filled():
+    for seed in range(12):
+        sizes = np.array([80, 30, 120, 50])
+        parts = strokes(sizes, 0.02, chance(seed))
+        assert [len(part) for part in parts] == sizes.tolist()
+        for k, part in enumerate(parts):
+            assert np.isfinite(part).all()
+            for other in parts[:k]:
+                assert np.linalg.norm(part[:, None] - other, axis=-1).min() > 0.25
 
 
 def test_kinds_are_told_by_neighbours_where_centres_say_little():

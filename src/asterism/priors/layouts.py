@@ -23,7 +23,7 @@ from asterism.priors.shapes import (
     random_directions,
     random_rotation,
 )
-from asterism.priors.windings import arcs, blob_in_ring, shells, spirals, waves
+from asterism.priors.windings import arcs, blob_in_ring, shells, spirals, strokes, waves
 
 __all__ = ["coded", "families", "overlapping", "scattered", "wound"]
 
@@ -76,9 +76,9 @@ def families(sizes: np.ndarray, dim: int, separation: float, chance: np.random.G
 
 
 def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator) -> Layout:
-    """Shells, spirals, interlocked arcs, waves or a blob in a ring: no straight cut parts them."""
+    """Shells, spirals, arcs, waves, a blob in a ring or strokes: no straight cut parts them."""
     kinds: list[Callable[..., list[np.ndarray]]]
-    kinds = [partial(shells, dim=min(dim, 3)), spirals, arcs, waves, blob_in_ring]
+    kinds = [partial(shells, dim=min(dim, 3)), spirals, arcs, waves, blob_in_ring, strokes, strokes]
     make = kinds[int(chance.integers(len(kinds)))]
     thickness = 1.0 / separation
     parts = make(sizes, thickness, chance)
@@ -109,6 +109,7 @@ def overlapping(
     longest = 1.2 if len(sizes) == 1 else 0.6
     shared = _stretch(dim, longest, chance) if chance.random() < 0.65 else None
     spread = chance.uniform(0.2, 0.6) if chance.random() < 0.6 else 0.1
+    spread /= 1 if len(sizes) <= 5 else 2  # a crowd of all sizes is a heap
     parts = []
     for size in sizes:
         stretch = _stretch(dim, longest, chance) if shared is None else shared

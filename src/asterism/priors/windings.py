@@ -2,15 +2,18 @@
 
     winding(sizes, thickness, chance) -> list of (n_k, 2 or 3)
 
-Neighbouring clusters are one apart, and as thick as asked for, but for broad shells and for the
-heap within a ring. Shells are told the dimension, two or three, too.
+Neighbouring clusters are one apart, and as thick as asked for, but for broad shells, for the heap
+within a ring, and for strokes, of which only the edges are as soft as asked for. Shells are told
+the dimension, two or three, too.
 """
 
 import numpy as np
 
-from asterism.priors.shapes import SHAPES, random_directions
+from asterism.priors.shapes import SHAPES, ball, random_directions
 
-__all__ = ["arcs", "blob_in_ring", "shells", "spirals", "waves"]
+__all__ = ["arcs", "blob_in_ring", "shells", "spirals", "strokes", "waves"]
+
+_KNOTS = 16  # points of the line of a stroke
 
 
 def shells(
@@ -78,3 +81,50 @@ def blob_in_ring(
         distance = radius + 1 + k + thickness * chance.standard_normal(int(n))
         parts.append(distance[:, None] * np.c_[np.cos(angle), np.sin(angle)])
     return parts
+
+
+def strokes(sizes: np.ndarray, thickness: float, chance: np.random.Generator) -> list[np.ndarray]:
+    """Strokes of a broad pen, straight or bent, evenly filled, in and around each other."""
+    breadth = chance.uniform(0.1, 0.9) * chance.uniform(0.6, 1.4, len(sizes))
+    lengths = chance.uniform(0.0, 8.0, len(sizes))
+    if chance.random() < 0.6:  # all equally dense: long ones have more rows
+        lengths = 5 * len(sizes) * sizes / sizes.sum() * breadth.mean() / breadth
+    gap = chance.uniform(0.35, 1.0)
+    lines: list[np.ndarray] = []
+    for k in range(len(sizes)):
+        line = _pen_line(float(lengths[k]), chance)
+        lines.append(line + _free_place(line, lines, breadth[k] + breadth[:k] + gap, chance))
+    parts = []
+    for line, width, n in zip(lines, breadth, sizes.astype(int), strict=True):
+        t = chance.random(n) * (_KNOTS - 1)
+        low = np.minimum(t.astype(int), _KNOTS - 2)
+        share = (t - low)[:, None]
+        filled = (1 - share) * line[low] + share * line[low + 1] + width / 2 * ball(n, 2, chance)
+        parts.append(filled + 0.3 * thickness * chance.standard_normal(filled.shape))
+    return parts
+
+
+def _pen_line(length: float, chance: np.random.Generator) -> np.ndarray:
+    """A line (_KNOTS, 2) of this length: straight, a bow, or winding to and fro."""
+    s = np.linspace(0, 1, _KNOTS)
+    bow = chance.uniform(-4.5, 4.5) if chance.random() < 0.6 else 0.0
+    wind = chance.uniform(0.5, 1.5) if chance.random() < 0.3 else 0.0
+    heading = chance.uniform(0, 2 * np.pi) + bow * s
+    heading += wind * np.sin(chance.uniform(4, 10) * s + chance.uniform(0, 2 * np.pi))
+    return np.cumsum(np.c_[np.cos(heading), np.sin(heading)], axis=0) * length / _KNOTS
+
+
+def _free_place(
+    line: np.ndarray, others: list[np.ndarray], clear: np.ndarray, chance: np.random.Generator
+) -> np.ndarray:
+    """Where to move a line (2,), so that it keeps ``clear`` of each of the others, but is near."""
+    room = 2.0
+    while others:
+        tried = chance.uniform(-room, room, (16, 2)) - line.mean(axis=0)
+        offset = (line + tried[:, None])[:, None, :, None] - np.stack(others)[None, :, None]
+        spare = np.linalg.norm(offset, axis=-1).min(axis=(2, 3)) - clear  # (tried, others)
+        least = spare.min(axis=1)
+        if (least >= 0).any():
+            return tried[np.where(least >= 0, least, np.inf).argmin()]
+        room *= 1.2
+    return -line.mean(axis=0)
