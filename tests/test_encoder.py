@@ -41,7 +41,7 @@ def test_mixed_columns_end_to_end(frame):
     ]
     half = np.float32(1 / np.sqrt(2))
     np.testing.assert_array_equal(X[:, 1], [0, 1, 0, 0, 0, 0])
-    np.testing.assert_array_equal(X[2, 2:6], [0, 0, half, 1])
+    np.testing.assert_array_equal(X[2, 2:6], [0, 0, half, 1])  # as rows 0, 3 and 5, which are red
     np.testing.assert_array_equal(X[1, 2:6], [half, 0, 0, 0])
     assert encoder.labels(frame).tolist() == [1, 0, -1, 1, 0, 2]
     assert encoder.label_names_ == ["a", "b", "c"]
@@ -49,8 +49,8 @@ def test_mixed_columns_end_to_end(frame):
     for told in (
         "'id' left out: identifier",
         "'species' left out: label",
-        "'age': 1 missing, filled with the median 40",
-        "'colour': 1 missing, filled with the most frequent category, 'red'",
+        "'age': 1 missing, filled from the rows most alike",
+        "'colour': 1 missing, filled from the rows most alike",
         "'colour' one-hot encoded: 3 categories",
         "'age_missing' tells where 'age' was missing",
         "numeric columns (2) scaled: (x - mean) / standard deviation",

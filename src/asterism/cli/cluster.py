@@ -88,6 +88,12 @@ def cluster(
     scaling: Annotated[
         str, typer.Option("--scaling", help="Of numeric columns: standard, robust or none.")
     ] = "standard",
+    missing: Annotated[
+        str,
+        typer.Option(
+            "--missing", help="What fills missing cells: neighbours, rows alike, or column."
+        ),
+    ] = "neighbours",
     seed: SeedOption = 0,
     settings: SettingOption = None,
     device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, ...")] = None,
@@ -141,6 +147,7 @@ def cluster(
         "drop": drop or [],
         "categorical": categorical or [],
         "scaling": scaling,
+        "missing": missing,
         "details": details,
         "cluster_column": cluster_column,
         "probability_column": probability_column,

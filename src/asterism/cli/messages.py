@@ -49,7 +49,7 @@ _OPTIONS = (
     (r"\b(id|label)_column asks", r"--\1 asks"),
     (r"\bdrop asks", "--drop asks"),
     (r"\b(cluster|probability)_column\b", r"--\1-column"),
-    (r"\b(format|sep|decimal|encoding|key|scaling)=", r"--\1="),
+    (r"\b(format|sep|decimal|encoding|key|scaling|missing)=", r"--\1="),
     (r"(--[a-z-]+)=(?=[\s,;:.)]|$)", r"\1"),
     (r"(--[a-z-]+)=", r"\1 "),
 )

@@ -23,13 +23,19 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError
 from asterism.io.columns import as_numbers, as_tokens, canonical
 from asterism.io.delimited import parse_number
+from asterism.io.donors import (
+    choose_donors,
+    donors_from_lists,
+    donors_to_lists,
+    fill_from_donors,
+)
 from asterism.io.features import (
     SCALINGS,
     Feature,
@@ -45,6 +51,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["TableEncoder"]
+
+Missing = Literal["neighbours", "column"]
 
 _VERSION = 1
 _UNLABELLED = "-1"
@@ -73,6 +81,10 @@ class TableEncoder:
     max_categories : int, default=30
         Categories of a column that get a feature of their own; rarer ones, and values first met
         after ``fit``, share one.
+    missing : {"neighbours", "column"}, default="neighbours"
+        What fills missing cells: the mean of the rows most alike that have them (see
+        :mod:`asterism.io.donors`), or the median or most frequent category of the column. If no
+        cell was missing in training, those of new rows are filled by the column.
 
     Attributes
     ----------
@@ -101,6 +113,7 @@ class TableEncoder:
     features_: tuple[Feature, ...]
     label_names_: list[str]
     notes_: list[str]
+    _donors: np.ndarray | None
 
     def __init__(
         self,
@@ -110,6 +123,7 @@ class TableEncoder:
         scaling: Scaling = "standard",
         max_categories: int = 30,
         categorical: Sequence[str] = (),
+        missing: Missing = "neighbours",
     ) -> None:
         self.id_column = id_column
         self.label_column = label_column
@@ -117,6 +131,7 @@ class TableEncoder:
         self.scaling = scaling
         self.max_categories = max_categories
         self.categorical = categorical
+        self.missing = missing
 
     def fit(self, table: Any) -> "TableEncoder":
         """Learn from the columns of a training table (a data frame, or a 2-D array)."""
@@ -134,6 +149,7 @@ class TableEncoder:
                     self.scaling,
                     self.max_categories,
                     categorical=name in self.categorical,
+                    missing=self.missing,
                 )
                 notes += told
                 features += [feature] if feature.names else []
@@ -146,7 +162,15 @@ class TableEncoder:
         self.features_ = tuple(features)
         self.notes_ = notes
         self.label_names_ = _label_names(frame, self.label_column)
+        self._donors = self._fit_donors(frame)
         return self
+
+    def _fit_donors(self, frame: "pd.DataFrame") -> np.ndarray | None:
+        """Training rows to fill gaps from, NaN where they have some; None if not needed."""
+        if self.missing == "column" or not any(f.indicator for f in self.features_):
+            return None
+        X, missing = self._encode(frame.iloc[choose_donors(len(frame), len(self.feature_names_))])
+        return np.where(missing, np.nan, X)[:, self._filled].astype(np.float64)
 
     def transform(self, table: Any) -> np.ndarray:
         """Features (N, D) of the rows; columns may come in any order, others are ignored.
@@ -159,13 +183,32 @@ class TableEncoder:
         self._check_fitted()
         frame = as_frame(table)
         _check_names(frame, (f.column for f in self.features_), "the encoder was fitted on")
+        X, missing = self._encode(frame)
+        if self._donors is not None and missing.any():
+            kept = X[:, self._filled]
+            fill_from_donors(kept, missing[:, self._filled], self._donors)
+            X[:, self._filled] = kept
+        return X
+
+    def _encode(self, frame: "pd.DataFrame") -> tuple[np.ndarray, np.ndarray]:
+        """Features (N, D), gaps filled column by column, and where the gaps were."""
         X = np.empty((len(frame), len(self.feature_names_)), dtype=np.float32)
+        missing = np.zeros(X.shape, dtype=bool)
         start = 0
         for feature in self.features_:
             stop = start + len(feature.names)
-            feature.encode(frame[feature.column], X[:, start:stop])
+            gone = feature.encode(frame[feature.column], X[:, start:stop])
+            missing[:, start : stop - feature.indicator] = gone[:, None]
             start = stop
-        return X
+        return X, missing
+
+    @property
+    def _filled(self) -> np.ndarray:
+        """Columns (D,) that hold cells; the others tell where cells were missing."""
+        told = [
+            [True] * (len(f.names) - f.indicator) + [False] * f.indicator for f in self.features_
+        ]
+        return np.array([cell for feature in told for cell in feature])
 
     def fit_transform(self, table: Any) -> np.ndarray:
         """``fit(table).transform(table)``."""
@@ -223,6 +266,8 @@ class TableEncoder:
             "scaling": self.scaling,
             "max_categories": self.max_categories,
             "categorical": list(self.categorical),
+            "missing": self.missing,
+            "donors": None if self._donors is None else donors_to_lists(self._donors),
             "features": [feature_to_dict(feature) for feature in self.features_],
             "label_names": list(self.label_names_),
             "notes": list(self.notes_),
@@ -245,11 +290,14 @@ class TableEncoder:
                 scaling=state["scaling"],
                 max_categories=state["max_categories"],
                 categorical=tuple(state.get("categorical", ())),
+                missing=state.get("missing", "column"),
             )
             encoder._check_parameters()
             encoder.features_ = tuple(feature_from_dict(f) for f in state["features"])
             encoder.label_names_ = list(state["label_names"])
             encoder.notes_ = list(state["notes"])
+            donors = state.get("donors")
+            encoder._donors = None if donors is None else donors_from_lists(donors)
         except (KeyError, TypeError) as error:
             raise TableError(f"the state of the table encoder is damaged: {error}") from error
         return encoder
@@ -271,6 +319,8 @@ class TableEncoder:
             raise TableError(f"scaling={self.scaling!r} is none of {', '.join(SCALINGS)}")
         if not isinstance(self.max_categories, int) or self.max_categories < 1:
             raise TableError(f"max_categories={self.max_categories!r} is not a positive integer")
+        if self.missing not in get_args(Missing):
+            raise TableError(f"missing={self.missing!r} is none of {', '.join(get_args(Missing))}")
         for option in ("drop", "categorical"):
             if isinstance(value := getattr(self, option), str):
                 raise TableError(f"{option}={value!r} is a string: give a list, [{value!r}]")

@@ -3,6 +3,7 @@
     numeric       (x − center) / scale; missing cells take the training median first
     categorical   one column per category, 1/√2 where it applies and 0 elsewhere, so that two
                   different categories are at distance 1; missing cells take the most frequent
+                  first, and may then be filled from other rows, see :mod:`asterism.io.donors`
     indicator     1 where the cell was missing, else 0; only if training cells were missing
 
 | scaling  | center | scale                                                      |
@@ -65,8 +66,8 @@ class NumericFeature:
         """Names of the encoded columns."""
         return [self.column] * self.varies + [f"{self.column}_missing"] * self.indicator
 
-    def encode(self, series: "pd.Series[Any]", out: np.ndarray) -> None:
-        """Write the features of the cells to ``out (N, len(names))``."""
+    def encode(self, series: "pd.Series[Any]", out: np.ndarray) -> np.ndarray:
+        """Write the features of the cells to ``out (N, len(names))``; tell which were missing."""
         values = as_numbers(series, self.odd)
         missing = np.isnan(values)
         if self.varies:
@@ -81,6 +82,7 @@ class NumericFeature:
                 )
         if self.indicator:
             out[:, -1] = missing
+        return missing
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,8 @@ class CategoricalFeature:
         other = [f"{self.column}=(other)"] * self.other
         return one_hot + other + [f"{self.column}_missing"] * self.indicator
 
-    def encode(self, series: "pd.Series[Any]", out: np.ndarray) -> None:
-        """Write the features of the cells to ``out (N, len(names))``."""
+    def encode(self, series: "pd.Series[Any]", out: np.ndarray) -> np.ndarray:
+        """Write the features of the cells to ``out (N, len(names))``; tell which were missing."""
         tokens = as_tokens(series)
         place = {name: j for j, name in enumerate(self.categories)}
         elsewhere = len(self.categories) if self.other else -1
@@ -115,8 +117,10 @@ class CategoricalFeature:
         rows = np.flatnonzero(columns >= 0)
         if self.categories:
             out[rows, columns[rows]] = _ONE_HOT
+        missing = np.asarray(tokens.codes < 0)
         if self.indicator:
-            out[:, -1] = tokens.codes < 0
+            out[:, -1] = missing
+        return missing
 
     def _report_unknown(self, unknown: list[str]) -> None:
         if self.other:

@@ -3,8 +3,9 @@
     fit_column(series) -> feature, notes
 
 Numbers give median, centre and scale over the cells present (table in
-:mod:`asterism.io.features`), categories the list of the most frequent ones. Texts nearly all of
-which differ are refused as identifiers; a column that counts the rows is warned of.
+:mod:`asterism.io.features`), categories the list of the most frequent ones. What fills missing
+cells is only told here: it is the encoder's choice. Texts nearly all of which differ are refused as
+identifiers; a column that counts the rows is warned of.
 """
 
 import math
@@ -34,6 +35,7 @@ def fit_column(
     max_categories: int = 30,
     *,
     categorical: bool = False,
+    missing: str = "column",
 ) -> tuple[Feature, list[str]]:
     """Learn one training column, with notes on what was done to it.
 
@@ -57,10 +59,10 @@ def fit_column(
             return nothing, [f"{name!r} dropped: every cell is missing"]
         _warn_of_row_numbers(name, column.values, series.index)
         numeric = fit_numeric(name, column, scaling)
-        return numeric, _numeric_notes(numeric, int(np.isnan(column.values).sum()))
+        return numeric, _numeric_notes(numeric, int(np.isnan(column.values).sum()), missing)
     _refuse_identifier(name, column)
     feature = fit_categorical(name, column, max_categories)
-    return feature, _categorical_notes(feature, column)
+    return feature, _categorical_notes(feature, column, missing)
 
 
 def fit_numeric(column: str, numbers: Numbers, scaling: Scaling) -> NumericFeature:
@@ -109,7 +111,7 @@ def fit_categorical(column: str, tokens: Tokens, max_categories: int) -> Categor
     )
 
 
-def _numeric_notes(feature: NumericFeature, n_missing: int) -> list[str]:
+def _numeric_notes(feature: NumericFeature, n_missing: int, missing: str) -> list[str]:
     notes = []
     if feature.odd:
         shown = ", ".join(map(repr, feature.odd[:5])) + (", ..." if len(feature.odd) > 5 else "")
@@ -117,27 +119,28 @@ def _numeric_notes(feature: NumericFeature, n_missing: int) -> list[str]:
     if not feature.varies:
         notes.append(f"{feature.column!r} dropped: always {feature.fill:g}")
     elif n_missing:
-        notes.append(
-            f"{feature.column!r}: {n_missing} missing, filled with the median {feature.fill:g}"
-        )
+        notes.append(_filled(feature, n_missing, missing, f"with the median {feature.fill:g}"))
     return notes + _indicator_note(feature)
 
 
-def _categorical_notes(feature: CategoricalFeature, tokens: Tokens) -> list[str]:
+def _categorical_notes(feature: CategoricalFeature, tokens: Tokens, missing: str) -> list[str]:
     if not feature.categories:
         notes = [f"{feature.column!r} dropped: always {feature.fill!r}"]
         return notes + _indicator_note(feature)
     n_missing = int((tokens.codes < 0).sum())
     notes = []
     if n_missing:
-        notes.append(
-            f"{feature.column!r}: {n_missing} missing, filled with the most frequent "
-            f"category, {feature.fill!r}"
-        )
+        by_column = f"with the most frequent category, {feature.fill!r}"
+        notes.append(_filled(feature, n_missing, missing, by_column))
     text = f"{feature.column!r} one-hot encoded: {len(feature.categories)} categories"
     if feature.other:
         text += f", and {len(tokens.names) - len(feature.categories)} rarer ones together as other"
     return [*notes, text, *_indicator_note(feature)]
+
+
+def _filled(feature: Feature, n_missing: int, missing: str, by_column: str) -> str:
+    how = by_column if missing == "column" else "from the rows most alike"
+    return f"{feature.column!r}: {n_missing} missing, filled {how}"
 
 
 def _indicator_note(feature: Feature) -> list[str]:

@@ -105,6 +105,7 @@ def cluster_table(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     scaling: str = "standard",
+    missing: str = "neighbours",
     details: bool = False,
     cluster_column: str = "cluster",
     probability_column: str = "probability",
@@ -131,6 +132,9 @@ def cluster_table(
         Columns of numbers that are names, such as post codes: taken as categories.
     scaling : {"standard", "robust", "none"}
         What is done to numeric columns.
+    missing : {"neighbours", "column"}
+        What fills missing cells: the rows most alike that have them, or the median or most frequent
+        category of the column.
     details : bool
         Add columns ``confidence`` and ``outlier_score``, where the method has them.
     cluster_column, probability_column : str
@@ -162,7 +166,14 @@ def cluster_table(
         found = "1 row" if len(frame) else "0 rows"
         raise TableError(f"the table has {found}: clustering needs two at least")
     check_new_columns(frame, cluster_column, probability_column, DETAILS if details else ())
-    encoder = TableEncoder(id_column, label_column, drop, scaling, categorical=categorical)  # type: ignore[arg-type]
+    encoder = TableEncoder(
+        id_column,
+        label_column,
+        drop,
+        scaling,  # type: ignore[arg-type]
+        categorical=categorical,
+        missing=missing,  # type: ignore[arg-type]
+    )
     X = encoder.fit_transform(frame)
     known = encoder.labels(frame)
     estimator.fit(X, known if use_labels else None)

@@ -106,6 +106,7 @@ def cluster_file(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     scaling: str = "standard",
+    missing: str = "neighbours",
     details: bool = False,
     cluster_column: str = "cluster",
     probability_column: str = "probability",
@@ -127,8 +128,8 @@ def cluster_file(
         Rows to find clusters on; by default 100 000, and fewer of a table of over 500 columns.
     reading : mapping, optional
         How to read the file, as in :func:`asterism.io.read_table`.
-    method, n_clusters, id_column, label_column, use_labels, drop, categorical, scaling, details, \
-    cluster_column, probability_column, random_state, **parameters
+    method, n_clusters, id_column, label_column, use_labels, drop, categorical, scaling, missing, \
+    details, cluster_column, probability_column, random_state, **parameters
         As in :func:`asterism.cluster_table`, which clusters the sample. Classes of
         ``label_column`` are compared with, or used, in the sample.
 
@@ -168,6 +169,7 @@ def cluster_file(
             drop=drop,
             categorical=categorical,
             scaling=scaling,
+            missing=missing,
             details=details,
             **columns,
         )
