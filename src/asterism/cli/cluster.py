@@ -91,7 +91,7 @@ def cluster(
     missing: Annotated[
         str,
         typer.Option(
-            "--missing", help="What fills missing cells: neighbours, rows alike, or column."
+            "--missing", help="What fills missing cells: neighbours (rows alike) or column."
         ),
     ] = "neighbours",
     seed: SeedOption = 0,

@@ -51,13 +51,14 @@ def minimax_paths(weights: Tensor) -> Tensor:
     """Smallest possible largest step (B, N, N) between rows of a complete graph (B, N, N).
 
     It is the height at which single linkage joins two rows, and scipy's tree of a data set is made
-    in less time than torch needs to add its rows one by one.
+    in less time than torch needs to add its rows one by one. Weights are finite and symmetric;
+    gradients do not pass.
     """
-    if weights.shape[1] < 2:
+    if weights.shape[1] < 2 or not len(weights):
         return torch.zeros_like(weights)
     paths = [
         squareform(cophenet(linkage(squareform(graph, checks=False), method="single")))
-        for graph in weights.double().cpu().numpy()
+        for graph in weights.detach().cpu().double().numpy()
     ]
     return torch.from_numpy(np.stack(paths)).to(weights)
 

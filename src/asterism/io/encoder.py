@@ -23,7 +23,7 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,13 +32,15 @@ from asterism.io.columns import as_numbers, as_tokens, canonical
 from asterism.io.delimited import parse_number
 from asterism.io.donors import (
     choose_donors,
-    donors_from_lists,
-    donors_to_lists,
+    donors_from_dict,
+    donors_to_dict,
     fill_from_donors,
 )
 from asterism.io.features import (
+    MISSING,
     SCALINGS,
     Feature,
+    Missing,
     NumericFeature,
     Scaling,
     feature_from_dict,
@@ -52,9 +54,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TableEncoder"]
 
-Missing = Literal["neighbours", "column"]
-
-_VERSION = 1
+_VERSION = 2
+_READ = (1, 2)  # before 2, missing cells were filled by the column
 _UNLABELLED = "-1"
 _SCALING_NOTES = {
     "standard": "(x - mean) / standard deviation",
@@ -169,8 +170,9 @@ class TableEncoder:
         """Training rows to fill gaps from, NaN where they have some; None if not needed."""
         if self.missing == "column" or not any(f.indicator for f in self.features_):
             return None
-        X, missing = self._encode(frame.iloc[choose_donors(len(frame), len(self.feature_names_))])
-        return np.where(missing, np.nan, X)[:, self._filled].astype(np.float64)
+        X, missing = self._encode(frame)
+        rows = choose_donors(*X.shape)
+        return np.where(missing[rows], np.nan, X[rows])[:, self._filled].astype(np.float64)
 
     def transform(self, table: Any) -> np.ndarray:
         """Features (N, D) of the rows; columns may come in any order, others are ignored.
@@ -184,10 +186,12 @@ class TableEncoder:
         frame = as_frame(table)
         _check_names(frame, (f.column for f in self.features_), "the encoder was fitted on")
         X, missing = self._encode(frame)
-        if self._donors is not None and missing.any():
-            kept = X[:, self._filled]
-            fill_from_donors(kept, missing[:, self._filled], self._donors)
-            X[:, self._filled] = kept
+        rows = np.flatnonzero(missing.any(axis=1))
+        if self._donors is not None and len(rows):
+            place = np.ix_(rows, np.flatnonzero(self._filled))
+            gappy = X[place]
+            fill_from_donors(gappy, missing[place], self._donors, self._widths)
+            X[place] = gappy
         return X
 
     def _encode(self, frame: "pd.DataFrame") -> tuple[np.ndarray, np.ndarray]:
@@ -204,11 +208,17 @@ class TableEncoder:
 
     @property
     def _filled(self) -> np.ndarray:
-        """Columns (D,) that hold cells; the others tell where cells were missing."""
+        """Whether features (D,) hold cells; the others tell where cells were missing."""
         told = [
             [True] * (len(f.names) - f.indicator) + [False] * f.indicator for f in self.features_
         ]
         return np.array([cell for feature in told for cell in feature])
+
+    @property
+    def _widths(self) -> list[int]:
+        """How many features the cells of each column make."""
+        widths = [len(f.names) - f.indicator for f in self.features_]
+        return [width for width in widths if width]
 
     def fit_transform(self, table: Any) -> np.ndarray:
         """``fit(table).transform(table)``."""
@@ -267,7 +277,7 @@ class TableEncoder:
             "max_categories": self.max_categories,
             "categorical": list(self.categorical),
             "missing": self.missing,
-            "donors": None if self._donors is None else donors_to_lists(self._donors),
+            "donors": None if self._donors is None else donors_to_dict(self._donors),
             "features": [feature_to_dict(feature) for feature in self.features_],
             "label_names": list(self.label_names_),
             "notes": list(self.notes_),
@@ -277,7 +287,7 @@ class TableEncoder:
     def from_dict(cls, state: Mapping[str, Any]) -> "TableEncoder":
         """Rebuild the encoder that ``to_dict`` described."""
         version = state.get("table_encoder")
-        if version != _VERSION:
+        if version not in _READ:
             raise TableError(
                 f"not the state of a table encoder of version {_VERSION} (found {version!r}): "
                 "it was saved by another program, or by a newer one"
@@ -297,8 +307,9 @@ class TableEncoder:
             encoder.label_names_ = list(state["label_names"])
             encoder.notes_ = list(state["notes"])
             donors = state.get("donors")
-            encoder._donors = None if donors is None else donors_from_lists(donors)
-        except (KeyError, TypeError) as error:
+            n_filled = int(encoder._filled.sum())
+            encoder._donors = None if donors is None else donors_from_dict(donors, n_filled)
+        except (KeyError, TypeError, ValueError) as error:
             raise TableError(f"the state of the table encoder is damaged: {error}") from error
         return encoder
 
@@ -319,8 +330,8 @@ class TableEncoder:
             raise TableError(f"scaling={self.scaling!r} is none of {', '.join(SCALINGS)}")
         if not isinstance(self.max_categories, int) or self.max_categories < 1:
             raise TableError(f"max_categories={self.max_categories!r} is not a positive integer")
-        if self.missing not in get_args(Missing):
-            raise TableError(f"missing={self.missing!r} is none of {', '.join(get_args(Missing))}")
+        if self.missing not in MISSING:
+            raise TableError(f"missing={self.missing!r} is none of {', '.join(MISSING)}")
         for option in ("drop", "categorical"):
             if isinstance(value := getattr(self, option), str):
                 raise TableError(f"{option}={value!r} is a string: give a list, [{value!r}]")

@@ -3,7 +3,6 @@
     numeric       (x − center) / scale; missing cells take the training median first
     categorical   one column per category, 1/√2 where it applies and 0 elsewhere, so that two
                   different categories are at distance 1; missing cells take the most frequent
-                  first, and may then be filled from other rows, see :mod:`asterism.io.donors`
     indicator     1 where the cell was missing, else 0; only if training cells were missing
 
 | scaling  | center | scale                                                      |
@@ -12,6 +11,8 @@
 | robust   | median | interquartile range / 1.349, which is the standard         |
 |          |        | deviation of a Gaussian; where it is 0, that of the column |
 | none     | 0      | 1                                                          |
+
+Missing cells may be filled from other rows afterwards, see :mod:`asterism.io.donors`.
 
 Statistics and scaling run in float64 and only the result is float32, so a small spread on a huge
 offset survives. A column of equal values keeps at most its indicator.
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "MISSING",
     "SCALINGS",
     "CategoricalFeature",
     "Feature",
+    "Missing",
     "NumericFeature",
     "Scaling",
     "feature_from_dict",
@@ -44,6 +47,9 @@ __all__ = [
 
 Scaling = Literal["standard", "robust", "none"]
 SCALINGS: tuple[str, ...] = get_args(Scaling)
+
+Missing = Literal["neighbours", "column"]
+MISSING: tuple[str, ...] = get_args(Missing)
 
 _ONE_HOT = 1 / math.sqrt(2)
 
@@ -130,7 +136,7 @@ class CategoricalFeature:
             f"column {self.column!r} has categories unknown to the encoder ({shown}), "
             f"{len(unknown)} in all: they are encoded as zeros",
             AsterismWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -222,7 +222,7 @@ class PairNetwork(nn.Module):
             judged, relu = judged + own + other, torch.relu
         else:
             judged, relu = judged.add_(own).add_(other), torch.relu_
-        for layer in self.judge:
+        for layer in self.judge:  # those that are no linear maps are rectifiers
             judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else relu(judged)
         return judged.squeeze(1)
 

@@ -5,6 +5,7 @@ Every step takes and returns (N, D) columns; ``chance`` is the only source of ra
 
 import numpy as np
 
+from asterism.io.donors import fill_from_donors
 from asterism.priors.shapes import random_rotation
 
 __all__ = [
@@ -107,7 +108,7 @@ def add_noise_columns(x: np.ndarray, n_noise: int, chance: np.random.Generator) 
 def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     """Turn columns into what tables hold, then encode them as the library's encoder would."""
     x = x.copy()
-    n, dim = x.shape
+    dim = x.shape[1]
     if chance.random() < 0.25:  # skewed columns: incomes, counts, concentrations
         share, most = chance.uniform(0.2, 1.0), chance.uniform(0.6, 1.6)
         for j in np.flatnonzero(chance.random(dim) < share):
@@ -122,14 +123,9 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
         for j in np.flatnonzero(some):
             step = max(float(x[:, j].std()), 1e-9) * chance.choice([0.05, 0.2, 0.5, 1.0])
             x[:, j] = np.round(x[:, j] / step) * step
-    flags = []
-    if chance.random() < 0.14:  # missing cells: median, and a flag
-        rate, spoilt = chance.uniform(0.02, 0.4), chance.uniform(0.3, 1.0)
-        for j in np.flatnonzero(chance.random(dim) < spoilt):
-            gone = np.asarray(chance.random(n) < rate)
-            if 0 < gone.sum() < n - 1:
-                x[gone, j] = np.median(x[~gone, j])
-                flags.append(gone.astype(float))
+    flags: list[np.ndarray] = []
+    if chance.random() < 0.14:
+        flags = _lose_cells(x, chance)
     encoded = [standardise(x, chance)]
     if chance.random() < 0.32:  # categories that go with the clusters, more or less, or do not
         encoded += _categories(labels, chance)
@@ -138,6 +134,26 @@ def as_table(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> 
     if flags:
         encoded.append(np.stack(flags, axis=1))
     return np.concatenate(encoded, axis=1)
+
+
+def _lose_cells(x: np.ndarray, chance: np.random.Generator) -> list[np.ndarray]:
+    """Lose cells of some columns, in place, and fill them: from the rows most alike, or by medians.
+
+    Returns a flag (N,) for every column that lost some.
+    """
+    n, dim = x.shape
+    rate, spoilt = chance.uniform(0.02, 0.4), chance.uniform(0.3, 1.0)
+    missing = (chance.random((n, dim)) < rate) & (chance.random(dim) < spoilt)
+    missing &= missing.sum(axis=0) < n - 1
+    spread = np.maximum(x.std(axis=0), 1e-9)
+    donors = np.where(missing, np.nan, x / spread)
+    for j in np.flatnonzero(missing.any(axis=0)):
+        x[missing[:, j], j] = np.median(x[~missing[:, j], j])
+    if chance.random() < 0.7:
+        scaled = x / spread
+        fill_from_donors(scaled, missing, donors)
+        x[:] = np.where(missing, scaled * spread, x)
+    return [column.astype(float) for column in missing.T if column.any()]
 
 
 def standardise(x: np.ndarray, chance: np.random.Generator) -> np.ndarray:

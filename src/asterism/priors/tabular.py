@@ -11,7 +11,8 @@ How hard and how fine a data set is comes first, whatever the dimension:
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
 One in eleven data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in thirteen
-is a crowd, any number of clouds from six to one for every eight rows, δ from 2.4 to 8. The others
+is a crowd, any number of clouds from six to one for every eight rows, but no more than half as many
+again as ``max_clusters``, δ from 2.4 to 8. The others
 have a layout (``_SHARES``; where one does not fit K or d, scattered), shapes, warps, shears, noise
 rows and columns, and what happens to columns on the way to a table. Half of those with five columns
 or more, but for coded ones and kinds, are laid out in two to six dimensions, of which the columns
@@ -157,7 +158,7 @@ class TabularPrior:
     def _crowd(
         self, n: int, dim: int, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Many clouds of one kind side by side, down to some eight rows each, mostly in a plane."""
+        """Many clouds of one kind side by side, of eight rows or more; few columns mostly."""
         most = max(1, min(int(_CROWDED * self.max_clusters), n // 8))
         n_clusters = int(chance.integers(min(6, most), most + 1))
         dim = dim if chance.random() < 0.3 else min(dim, int(chance.integers(2, 4)))

@@ -25,7 +25,9 @@ _QUINTIC = (3.4445, -4.7750, 2.0315)  # steep at zero: five steps suffice (Jorda
 
 
 def even(matrix: Tensor, n_steps: int = 5) -> Tensor:
-    """The matrix (m, n) with its singular values between about 0.7 and 1.2, by Newton and Schulz.
+    """The matrix (m, n) with its singular values brought near to one, by Newton and Schulz.
+
+    Those above a hundredth of the norm end between about 0.7 and 1.2, smaller ones below.
 
     >>> values = torch.linalg.svdvals(even(torch.diag(torch.tensor([9.0, 2.0, 0.3]))))
     >>> bool(values.min() > 0.6 and values.max() < 1.3)
