@@ -373,3 +373,17 @@ def test_assessment_of_rows_is_that_of_the_fit_and_of_predict_proba():
     np.testing.assert_allclose(found.confidence, model.confidence_, rtol=1e-4)
     new = model.assess([[0.0, 0.5], [500.0, -500.0]])
     assert new.outlier[1] > 0.9 > new.outlier[0]
+
+
+def test_twice_the_rows_are_read_before_one_cluster_is_said():
+    X = np.random.default_rng(0).uniform(size=(600, 3))
+    model = Asterism(context_size=256, random_state=0).fit(X)
+    assert model.n_clusters_ == 1
+    assert len(model.context_indices_) == 512
+    assert np.array_equal(model.predict(X), model.labels_)
+    (twin,) = Asterism(context_size=256, random_state=0).fit_many([X])
+    assert len(twin.context_indices_) == 512
+    for options in ({"views": "one"}, {"n_clusters": 1}, {"n_clusters": 3}):
+        other = Asterism(**{"context_size": 256, "random_state": 0} | options).fit(X)
+        assert len(other.context_indices_) == 256
+    assert len(Asterism(context_size=350, random_state=0).fit(X).context_indices_) == 600

@@ -107,7 +107,9 @@ def overlapping(
         separation *= chance.uniform(0.6, 1.0)
     # One cloud may be as long as two side by side, and in any direction: correlated columns.
     longest = 1.2 if len(sizes) == 1 else 0.6
-    shared = _stretch(dim, longest, chance) if chance.random() < 0.65 else None
+    shared = None  # each is long in a way of its own, or all are round, or all long alike
+    if (alike := chance.random()) < 0.75:
+        shared = np.eye(dim) if alike < 0.3 else _stretch(dim, longest, chance)
     spread = chance.uniform(0.2, 0.6) if chance.random() < 0.6 else 0.1
     spread /= 1 if len(sizes) <= 5 else 2  # a crowd of all sizes is a heap
     parts = []

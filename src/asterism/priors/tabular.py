@@ -10,7 +10,7 @@ How hard and how fine a data set is comes first, whatever the dimension:
     d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``; kinds have more
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
-One in eleven data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in thirteen
+One in nine data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in thirteen
 is a crowd, any number of clouds from six to one for every eight rows, but no more than half as many
 again as ``max_clusters``, δ from 2.4 to 8. The others
 have a layout (``_SHARES``; where one does not fit K or d, scattered), shapes, warps, shears, noise
@@ -47,17 +47,17 @@ from asterism.priors.layouts import coded, families, overlapping, scattered, wou
 
 __all__ = ["TabularPrior"]
 
-_CENTRED = 0.82  # share of rows that round clouds must give back, where neighbours fail
+_CENTRED = 0.76  # share of rows that round clouds must give back, where neighbours fail
 _BEYOND = 0.4  # of the rows outside the largest cluster, share to be won over naming it for all
 _CROWD = 4.5  # separation up to which many clusters are moved apart
 _CROWDED = 1.5  # times ``max_clusters``: most clusters of a crowd
 _SHARES = {
-    "scattered": 0.36,
+    "scattered": 0.34,
     "families": 0.07,
     "wound": 0.18,
     "coded": 0.06,
     "kinds": 0.16,
-    "overlapping": 0.09,
+    "overlapping": 0.11,
     "crowds": 0.08,
 }
 _CLOUDS = ("overlapping", "crowds")  # drawn as clouds side by side, whatever the other layouts do

@@ -88,7 +88,8 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         agrees, by the expected adjusted Rand index whatever the ``rule``; see
         :mod:`asterism.methods.asterism.clouds`. Not with labels or links.
     context_size : int, default=512
-        Most rows the network reads together. More show finer clusters and take longer.
+        Most rows the network reads together. More show finer clusters and take longer. Before it
+        says that there is one cluster it reads twice as many, unless ``views="one"``.
     views : {"auto", "one", "all"}, default="auto"
         Whether the network also reads the rows by ranks and along evened-out principal axes, and
         its beliefs are averaged: where the first reading leaves doubt, never, or always; see
@@ -246,8 +247,20 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         self._known = Knowledge.of(len(X), y, must_link, cannot_link)
         if self._limits is not None:
             self._known = self._known.within(self._limits[1])
-        sample = self._choose(X, seed)
+        self._cluster(X, seed, self.context_size)
+        self._make_sure(X, seed)
+
+    def _cluster(self, X: np.ndarray, seed: int, context_size: int) -> None:
+        """Choose rows, let the network read them, and decide."""
+        sample = self._choose(X, seed, context_size)
         self._decide(ContextReader.read_many(self._network, sample.contexts), sample)
+
+    def _make_sure(self, X: np.ndarray, seed: int) -> None:
+        """Read twice the rows before saying that there is one cluster: few rows may hide two."""
+        asked = self._limits is not None and self._limits[1] == 1
+        alone = self.context_labels_.max() == 0 and not asked
+        if alone and self.views != "one" and len(X) > self.context_size:
+            self._cluster(X, seed, 2 * self.context_size)
 
     def _prepare(self, X: np.ndarray) -> None:
         self._check_set(X)
@@ -275,27 +288,28 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
         samples = []
         for twin, X in zip(fitted, rows, strict=True):
             twin._known = Knowledge.of(len(X))
-            samples.append(twin._choose(X, seed))
+            samples.append(twin._choose(X, seed, twin.context_size))
         flat = ContextReader.read_many(
             self._network, [c for each in samples for c in each.contexts]
         )
         for twin, X, sample in zip(fitted, rows, samples, strict=True):
             twin._decide([flat.pop(0) for _ in sample.chosen], sample)
+            twin._make_sure(X, seed)
             twin._settle(X)
             del twin._reader  # thousands of them would fill the memory; made anew when asked
 
-    def _choose(self, X: np.ndarray, seed: int) -> sampling.Sample:
+    def _choose(self, X: np.ndarray, seed: int, context_size: int) -> sampling.Sample:
         """Choose coordinates, contexts and references."""
         chance = np.random.RandomState(seed)
         known = None
-        if len(X) > self.context_size:
-            known = self._known.rows(self.context_size // 2, chance)
+        if len(X) > context_size:
+            known = self._known.rows(context_size // 2, chance)
         large = len(X) > sampling.POOL
         sample = sampling.draw_sample(
             X,
             self.scaling,
             self.tails,
-            self.context_size,
+            context_size,
             chance,
             n_contexts=_CONTEXTS if large else 1,
             known=known,
@@ -344,7 +358,7 @@ class Asterism(InspectionMixin, RowsMixin, AmortizedClusterer):
                 f"n_clusters={self.n_clusters}, but only {self.context_labels_.max() + 1} distinct "
                 "rows: equal rows share a cluster",
                 ConvergenceWarning,  # as scikit-learn's k-means has it
-                stacklevel=6,
+                stacklevel=7,
             )
         if self.refine == "clouds" and constraints is None:
             self._draw_again(sample.rows, Belief(P, counts))
