@@ -48,6 +48,20 @@ def test_cluster_compares_with_known_labels(table, capfd):
     assert "agreement with the labels: ACC 1.000, NMI 1.000, ARI 1.000\n" in err
 
 
+def test_missing_cells_are_filled_as_asked(table, capfd):
+    numbers = table.drop(columns="kind")
+    numbers.iloc[3, 0] = None
+    numbers.to_csv("gaps.csv", index=False)
+    arguments = ["cluster", "gaps.csv", "-m", "kmeans", "-k", "3"]
+    _, err = succeed(capfd, *arguments, "--save", "model")
+    assert f"note: '{numbers.columns[0]}': 1 missing, filled from the rows most alike\n" in err
+    assert TableModel.load("model").encoder.missing == "neighbours"
+    _, err = succeed(capfd, *arguments, "--missing", "column")
+    assert "1 missing, filled with the median" in err
+    assert _run([*arguments, "--missing", "mean"]) != 0
+    assert "--missing 'mean' is none of neighbours, column" in capfd.readouterr().err
+
+
 def test_labels_guide_only_when_asked_and_it_is_told(table, capfd):
     # Classes that no clustering of the numbers would find: rows of "a" and "b" are one.
     table.assign(kind=table["kind"].map({"a": "ab", "b": "ab", "c": "c"})).to_csv(
