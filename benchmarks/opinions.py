@@ -10,9 +10,8 @@ Pairs     P = σ(a logit P̄ + b logit P₁ + c) with the least log loss of 3000
           draws it was fitted to, by three numbers; ``calibration.py`` has others.
 Count     mean log-probability of the true K by the first reading, the mean, and √(p₁ p̄).
 
-The constants in ``methods/asterism/opinions.py`` are a = 0.68, b = 0.44, c = 0.06, from a run on
-other draws of the same prior; how far they are from those below is what chance makes of two hundred
-draws. No real data, and no labels but those of synthetic draws, have a part in them.
+The constants in ``methods/asterism/opinions.py`` are those of a run of this command with the weights
+that are shipped. No real data, and no labels but those of synthetic draws, have a part in them.
 """
 
 import numpy as np
