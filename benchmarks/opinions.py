@@ -10,8 +10,9 @@ Pairs     P = σ(a logit P̄ + b logit P₁ + c) with the least log loss of 3000
           draws it was fitted to, by three numbers; ``calibration.py`` has others.
 Count     mean log-probability of the true K by the first reading, the mean, and √(p₁ p̄).
 
-The constants in ``methods/asterism/opinions.py`` are those of a run of this command with the weights
-that are shipped. No real data, and no labels but those of synthetic draws, have a part in them.
+The constants in ``methods/asterism/opinions.py`` are those of a run of this command with the
+weights that are shipped. No real data, and no labels but those of synthetic draws, have a part in
+them.
 """
 
 import numpy as np
