@@ -45,9 +45,9 @@ for place, name in enumerate(toy_names()):
     below.spines[["top", "left", "right"]].set_visible(False)
 
 # %%
-# The last one is a square without any structure, for which one cluster is the right answer. The
-# network errs there, on stretched clouds and on some curves, but its belief is then spread over
-# many numbers. How sure it is differs from toy to toy, and so should your trust:
+# The last one is a square without any structure, for which one cluster is the right answer. Where
+# the network errs, as on the spirals, its belief is spread over many numbers. How sure it is
+# differs from toy to toy, and so should your trust:
 
 for name, model in found.items():
     k = model.n_clusters_
