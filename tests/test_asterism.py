@@ -16,8 +16,7 @@ from asterism.exceptions import DataError
 from asterism.functional.affinities import assess, cluster_affinity, consensus, isolation
 from asterism.functional.contexts import choose_context, spanned_axes, turn
 from asterism.functional.nearest import nearest_distances
-from asterism.methods.asterism import estimator as module
-from asterism.methods.asterism import sampling
+from asterism.methods.asterism import deciding, estimator, sampling
 
 
 def blobs(n=300, centers=4, dim=3, seed=0, spread=0.6):
@@ -65,13 +64,13 @@ def test_what_fit_leaves(fitted):
 def test_classical_partitions_may_stand_for_election(monkeypatch):
     X, y = blobs()
     seen = []
-    chosen = module.choose_partition
+    chosen = deciding.choose_partition
 
     def spy(*arguments, candidates, **options):
         seen.append(len(candidates))
         return chosen(*arguments, candidates=candidates, **options)
 
-    monkeypatch.setattr(module, "choose_partition", spy)
+    monkeypatch.setattr(deciding, "choose_partition", spy)
     model = Asterism(candidates="classical", random_state=0).fit(X)
     Asterism(random_state=0).fit(X)
     assert seen[0] > 10
@@ -173,7 +172,7 @@ def test_rows_beyond_the_context_are_read_against_it():
 
 def test_a_large_table_goes_through_contexts_and_references(monkeypatch):
     monkeypatch.setattr(sampling, "POOL", 400)
-    monkeypatch.setattr(module, "_REFERENCES", 200)
+    monkeypatch.setattr(estimator, "_REFERENCES", 200)
     X, y = blobs(1500)
     model = Asterism(context_size=100, random_state=0).fit(X)
     assert 200 <= len(model.reference_rows_) <= 300
@@ -188,7 +187,7 @@ def test_a_large_table_goes_through_contexts_and_references(monkeypatch):
 
 def test_a_large_table_keeps_number_links_classes_and_rare_clusters(monkeypatch):
     monkeypatch.setattr(sampling, "POOL", 400)
-    monkeypatch.setattr(module, "_REFERENCES", 100)
+    monkeypatch.setattr(estimator, "_REFERENCES", 100)
     X, _ = blobs(1500)
     assert Asterism(30, context_size=100, random_state=0).fit(X).n_clusters_ == 30
     same, apart = [(5, 700), (9, 1100)], [(20, 21), (3, 1400)]

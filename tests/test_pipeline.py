@@ -325,7 +325,7 @@ def test_an_encoder_of_another_version_is_refused(tmp_path):
     card = json.loads(path.with_suffix(".json").read_text())
     card["encoder"]["table_encoder"] = 99
     path.with_suffix(".json").write_text(json.dumps(card))
-    with pytest.raises(TableError, match=r"encoder of version 1 \(found 99\)"):
+    with pytest.raises(TableError, match=r"encoder of version 2 \(found 99\)"):
         TableModel.load(path)
 
 
