@@ -12,12 +12,12 @@ How hard and how fine a data set is comes first, whatever the dimension:
 
 One in nine data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in thirteen
 is a crowd, any number of clouds from six to one for every eight rows, but no more than half as many
-again as ``max_clusters``, δ from 2.4 to 8. The others
-have a layout (``_SHARES``; where one does not fit K or d, scattered), shapes, warps, shears, noise
-rows and columns, and what happens to columns on the way to a table. Half of those with five columns
-or more, but for coded ones and kinds, are laid out in two to six dimensions, of which the columns
-tell; the columns' own noise brings clusters nearer than δ. Half of the kinds with more than
-four columns, and some of these, come as principal scores.
+again as ``max_clusters``, δ from 2.4 to 8. The others have a layout (``_SHARES``; where one does
+not fit K or d, scattered), shapes, warps, shears, noise rows and columns, and what happens to
+columns on the way to a table. Half of those with five columns or more, but for coded ones and
+kinds, are laid out in two to six dimensions, of which the columns tell; the columns' own noise
+brings clusters nearer than δ. Half of the kinds with more than four columns, and some of these,
+come as principal scores.
 
 A draw whose clusters are not found again by nine nearest neighbours that know all the true labels,
 nor by round Gaussians around the true means, is thrown away, if it takes no more than twenty draws:
