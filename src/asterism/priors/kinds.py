@@ -6,7 +6,8 @@ with e_k the code of a kind, z the conditions of a row (slant, loudness, light),
 random layers. All rows pass through the same layers, so that a kind is a curved sheet of a few
 dimensions: where codes differ little, means nearly agree and spreads differ everywhere, yet
 neighbours are mostly of one kind. This is what tables of measured objects are like, and what
-Gaussians in many dimensions are not.
+Gaussians in many dimensions are not. Some conditions have a few levels only (sex, make, place), and
+part the rows of a kind into heaps.
 """
 
 import numpy as np
@@ -26,6 +27,10 @@ def kinds(
     z = chance.standard_normal((len(labels), n_conditions))
     if chance.random() < 0.3:  # conditions between two extremes
         z = np.sqrt(12) * (chance.random(z.shape) - 0.5)
+    if chance.random() < 0.3:
+        for j in range(min(n_conditions, int(chance.integers(1, 4)))):
+            level = chance.standard_normal(int(chance.integers(2, 5)))
+            z[:, j] = level[chance.integers(len(level), size=len(z))] + 0.1 * z[:, j]
     lengths = np.exp(chance.uniform(0, 0.7) * chance.standard_normal(n_conditions))
     z *= lengths / np.sqrt(np.mean(lengths**2))
 

@@ -78,7 +78,8 @@ def families(sizes: np.ndarray, dim: int, separation: float, chance: np.random.G
 def wound(sizes: np.ndarray, dim: int, separation: float, chance: np.random.Generator) -> Layout:
     """Shells, spirals, arcs, waves, a blob in a ring or strokes: no straight cut parts them."""
     kinds: list[Callable[..., list[np.ndarray]]]
-    kinds = [partial(shells, dim=min(dim, 3)), spirals, arcs, waves, blob_in_ring, strokes, strokes]
+    kinds = [partial(shells, dim=min(dim, 3)), arcs, waves, blob_in_ring]
+    kinds += [spirals, strokes] * 2
     make = kinds[int(chance.integers(len(kinds)))]
     thickness = 1.0 / separation
     parts = make(sizes, thickness, chance)
@@ -140,17 +141,26 @@ def _stretch(dim: int, most: float, chance: np.random.Generator) -> np.ndarray:
 
 
 def coded(sizes: np.ndarray, dim: int, chance: np.random.Generator) -> Layout:
-    """Questionnaires: columns of few codes whose frequencies depend on the cluster, or do not."""
+    """Questionnaires: columns of few codes whose frequencies depend on the cluster, or do not.
+
+    Now and then clusters have up to four parts each, which differ in some of the columns.
+    """
     labels = np.repeat(np.arange(len(sizes)), sizes)
     sharpness = chance.choice([0.1, 0.3, 0.8])
     silent = chance.random(dim) < chance.uniform(0, 0.5)  # columns that know nothing
+    n_parts = int(chance.integers(2, 5)) if chance.random() < 0.35 else 1
+    part = labels * n_parts + chance.integers(n_parts, size=len(labels))
+    parted = chance.random(dim) < chance.uniform(0.1, 0.6)  # columns in which the parts differ
     x = np.empty((len(labels), dim))
     for j in range(dim):
-        table = chance.dirichlet(np.full(chance.integers(2, 6), sharpness), size=len(sizes))
-        table = np.maximum(table, 0.02)
+        own = np.repeat(np.arange(len(sizes)), n_parts)
+        if parted[j] and n_parts > 1:
+            own = np.arange(len(own))
+        table = chance.dirichlet(np.full(chance.integers(2, 6), sharpness), size=own.max() + 1)
+        table = np.maximum(table[own], 0.02)
         if silent[j]:
             table[:] = chance.dirichlet(np.full(table.shape[1], 2.0))
-        heaped = np.cumsum(table / table.sum(axis=1, keepdims=True), axis=1)[labels]
+        heaped = np.cumsum(table / table.sum(axis=1, keepdims=True), axis=1)[part]
         x[:, j] = (chance.random((len(labels), 1)) > heaped[:, :-1]).sum(axis=1)
     return x, labels
 

@@ -17,7 +17,9 @@ not fit K or d, scattered), shapes, warps, shears, noise rows and columns, and w
 columns on the way to a table. Half of those with five columns or more, but for coded ones and
 kinds, are laid out in two to six dimensions, of which the columns tell; the columns' own noise
 brings clusters nearer than δ. Half of the kinds with more than four columns, and some of these,
-come as principal scores.
+come as principal scores. In a table of four columns or more, scattered clusters are now and then
+finer than the labels, or crossed by groups that the labels know nothing of; one table in twenty has
+copies of its rows (``divisions``).
 
 A draw whose clusters are not found again by nine nearest neighbours that know all the true labels,
 nor by round Gaussians around the true means, is thrown away, if it takes no more than twenty draws:
@@ -42,6 +44,7 @@ from asterism.priors.columns import (
     strays,
     warp,
 )
+from asterism.priors.divisions import copied, crossed, unions
 from asterism.priors.kinds import kinds
 from asterism.priors.layouts import coded, families, overlapping, scattered, wound
 
@@ -50,15 +53,16 @@ __all__ = ["TabularPrior"]
 _CENTRED = 0.76  # share of rows that round clouds must give back, where neighbours fail
 _BEYOND = 0.4  # of the rows outside the largest cluster, share to be won over naming it for all
 _CROWD = 4.5  # separation up to which many clusters are moved apart
+_COPIED = 96  # rows of a table that may have copies: enough of them are left
 _CROWDED = 1.5  # times ``max_clusters``: most clusters of a crowd
 _SHARES = {
-    "scattered": 0.34,
-    "families": 0.07,
-    "wound": 0.18,
-    "coded": 0.06,
-    "kinds": 0.16,
+    "scattered": 0.33,
+    "families": 0.06,
+    "wound": 0.21,
+    "coded": 0.07,
+    "kinds": 0.15,
     "overlapping": 0.11,
-    "crowds": 0.08,
+    "crowds": 0.07,
 }
 _CLOUDS = ("overlapping", "crowds")  # drawn as clouds side by side, whatever the other layouts do
 
@@ -104,11 +108,14 @@ class TabularPrior:
 
     def draw(self, n: int, chance: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """One data set of ``n`` rows: columns (n, d) and labels (n,)."""
+        rows = np.arange(n)
+        if n >= _COPIED and chance.random() < 0.05:
+            rows = copied(n, chance)
         for _ in range(20):
-            x, labels = self._attempt(n, chance)
+            x, labels = self._attempt(int(rows.max()) + 1, chance)
             if self._recoverable(x, labels):
                 break
-        order = chance.permutation(n)
+        order = chance.permutation(rows)
         return x[order].astype(np.float32), labels[order]
 
     def _attempt(self, n: int, chance: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -132,6 +139,11 @@ class TabularPrior:
         told = dim >= 5 and kind not in ("coded", "kinds") and chance.random() < 0.5
         causes = int(chance.integers(2, min(6, dim - 1) + 1)) if told else dim
         x, labels = self._lay_out(kind, sizes, causes, separation, chance)
+        if kind == "scattered" and dim >= 4 and (divided := chance.random()) < 0.3:
+            if divided < 0.16:
+                labels = unions(x, labels, chance)
+            else:
+                x = crossed(x, labels, chance)
         bend = chance.random() if dim > 1 and kind not in ("coded", "kinds") else 1.0
         if bend < 0.4:
             x = warp(x, chance) if bend < 0.25 else shear(x, chance)
