@@ -78,17 +78,21 @@ def pieces(paths: Tensor, longest: Tensor, least: int) -> tuple[Tensor, Tensor]:
     return number, share
 
 
-def walk_powers(step: Tensor, lengths: Sequence[int]) -> tuple[list[Tensor], list[Tensor]]:
-    """Walks of t − 1 and of t steps for every t of ``lengths``, rising powers of two."""
-    before, after = [], []
-    power, steps, less = step, 1, None  # less is step to the power steps − 1
+def walk_powers(
+    step: Tensor, lengths: Sequence[int], *, shorter: bool = True
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Walks of t − 1, if ``shorter``, and of t steps for every t of ``lengths``, powers of two."""
+    before: list[Tensor] = []
+    after: list[Tensor] = []
+    power, steps, less = step, 1, step  # less is step to the power steps − 1, once there are two
     for t in lengths:
         while steps < t:
-            less = power if less is None else less @ power
+            if shorter and steps > 1:
+                less = less @ power
             power, steps = power @ power, 2 * steps
-        before.append(less)
+        before += [less] if shorter else []
         after.append(power)
-    return before, after  # type: ignore[return-value]
+    return before, after
 
 
 def local_metric(x: Tensor, near: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ class Context(NamedTuple):
     near: Tensor  # (B, N, N) 1 where the column is among the row's neighbours
     paths: Tensor  # (B, N, N) minimax paths
     stationary: Tensor  # (B, N) where a long walk ends
-    walks: Tensor  # (T, B, N, N) probabilities after t − 1 steps
+    walks: Tensor  # (T, B, N, N) probabilities after t − 1 steps; none where rows are alone
     ends: Tensor  # (B, N, N) diffusion map
     diffuse: Tensor  # (B, N, N) squared distances there
     centers: tuple[Tensor, ...]  # of the quick partitions, in each of their spaces
@@ -148,8 +148,11 @@ class Context(NamedTuple):
     facts: Tensor  # (B, N_FACTS) what describes the data set as a whole
 
 
-def describe(x: Tensor) -> tuple[Context, Features]:
-    """Context of data sets (B, N, D), and the features of their own rows."""
+def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
+    """Context of data sets (B, N, D), and the features of their own rows.
+
+    ``alone`` says that no further rows will be related to them, and saves what that would need.
+    """
     n = x.shape[1]
     center = x.mean(dim=1, keepdim=True)
     size = (x - center).square().sum(dim=2).mean(dim=1).sqrt()[:, None, None]
@@ -167,7 +170,7 @@ def describe(x: Tensor) -> tuple[Context, Features]:
     weight = _weights(distance, scale, scale, torch.maximum(near, near.mT))
     degree = weight.sum(dim=-1)
     stationary = degree / degree.sum(dim=-1, keepdim=True)
-    before, after = walk_powers(weight / degree[..., None], WALKS)
+    before, after = walk_powers(weight / degree[..., None], WALKS, shorter=not alone)
     ends = _ends(after, stationary)
     diffuse = _squared(ends, ends)
     quick = [
@@ -191,7 +194,7 @@ def describe(x: Tensor) -> tuple[Context, Features]:
         near,
         paths,
         stationary,
-        torch.stack(before),
+        weight.new_empty(0, *weight.shape) if alone else torch.stack(before),
         ends,
         diffuse,
         tuple(found.centers for found in quick),

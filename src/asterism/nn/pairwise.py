@@ -73,7 +73,7 @@ class Reading(NamedTuple):
 
 def relate(batch: SetBatch) -> Relations:
     """Pair features and tokens of a batch of data sets of one size."""
-    context, features = describe(batch.x)
+    context, features = describe(batch.x, alone=True)
     return Relations(features.pairs, tokens_of(features, context), batch.labels)
 
 
