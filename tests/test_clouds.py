@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, multivariate_t
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from asterism import Asterism
 from asterism.functional.gaussians import fit_round, gaussian_log_prob, round_log_prob
+from asterism.functional.students import fit_tailed, tailed_log_prob
+from asterism.functional.tails import find_tails
 from asterism.methods.asterism.clouds import Clouds, draw_clouds
 
 
@@ -17,6 +19,16 @@ def two_clouds(n=2000, dim=24, apart=3.0, seed=0):
     labels = chance.integers(2, size=n)
     x = chance.standard_normal((n, dim))
     x += apart / np.sqrt(dim) * labels[:, None]  # along no column, so that none grows long
+    return x, labels
+
+
+def two_peaks(n=1000, dim=32, apart=1.0, seed=0):
+    """Two clouds that are dense at the centre and reach far: a direction and a normal radius."""
+    chance = np.random.default_rng(seed)
+    labels = chance.integers(2, size=n)
+    x = chance.standard_normal((n, dim))
+    x *= chance.standard_normal((n, 1)) / np.linalg.norm(x, axis=1, keepdims=True)
+    x[:, 0] += apart * labels
     return x, labels
 
 
@@ -76,6 +88,78 @@ def test_a_cluster_told_by_one_of_many_columns_is_kept():
     x /= x.std(axis=0)
     clouds = draw_clouds(x, x, truth, lambda labels: 0.6 * adjusted_rand_score(truth, labels))
     assert adjusted_rand_score(truth, clouds.responsibilities(x).argmax(axis=1)) > 0.9
+
+
+def test_densities_with_tails_are_those_of_scipy():
+    chance = np.random.default_rng(0)
+    x, means = chance.standard_normal((6, 4)) + 90, chance.standard_normal((3, 4)) + 90
+    factors = np.array([0.5, 1.0, 4.0])
+    expected = [
+        multivariate_t(mean, np.eye(4) / factor**2, df=2.5).logpdf(x)
+        for mean, factor in zip(means, factors, strict=True)
+    ]
+    found = tailed_log_prob(x, means, factors, 2.5)
+    np.testing.assert_allclose(found, np.transpose(expected))
+
+
+def test_tails_are_as_heavy_as_the_rows_say():
+    chance = np.random.default_rng(0)
+    truth = np.arange(4000) % 2
+    for freedom, low, high in ((1.5, 1.0, 2.2), (6.0, 4.0, 8.5), (np.inf, 30.0, 64.0)):
+        scale = (
+            np.sqrt(chance.chisquare(freedom, 4000) / freedom) if freedom < 99 else np.ones(4000)
+        )
+        x = chance.standard_normal((4000, 3)) / scale[:, None] + 12 * truth[:, None]
+        means, found, nu = fit_tailed(x, np.array([[-2.0] * 3, [15.0] * 3]), floor=1e-6)
+        np.testing.assert_allclose(means, [[0] * 3, [12] * 3], atol=0.2)
+        assert found == pytest.approx(1, abs=0.1)
+        assert low <= nu <= high
+
+
+def test_clouds_with_tails_find_peaks_that_k_means_does_not():
+    """From labels of which a third are wrong, as good as the true centres."""
+    x, truth = two_peaks(apart=0.2)
+    begun = np.where(np.random.default_rng(1).random(200) < 0.35, 1 - truth[:200], truth[:200])
+    clouds = draw_clouds(x, x[:200], begun, always)
+    assert clouds.freedom is not None
+    means = np.stack([x[:200][begun == k].mean(axis=0) for k in (0, 1)])
+    k_means, _ = fit_round(x, means, soft=False, floor=1e-6)
+
+    def agreement(centers):
+        distance = np.linalg.norm(x[:, None] - centers, axis=-1)
+        return adjusted_rand_score(truth, distance.argmin(axis=1))
+
+    assert agreement(clouds.means) > agreement(np.eye(2, 32, k=-1) * 0.2) - 0.02
+    assert agreement(k_means) < agreement(clouds.means) - 0.2
+
+
+def test_columns_are_let_out_for_clouds_with_tails(tmp_path):
+    x, truth = two_peaks()
+    model = Asterism(2, random_state=0).fit(x)
+    assert model.cloud_tails_.shape == (2, 32)
+    assert adjusted_rand_score(truth, model.labels_) > 0.8
+    model.save(tmp_path / "model")
+    again = Asterism.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_proba(x), model.predict_proba(x), atol=1e-6)
+    assert Asterism(2, tails="keep", random_state=0).fit(x).cloud_tails_ is None
+
+
+def test_letting_out_undoes_pulling_in_and_keeps_densities():
+    chance = np.random.default_rng(0)
+    x = np.c_[chance.standard_t(2, 4000), chance.standard_normal(4000)]
+    x -= x.mean(axis=0)
+    tails = find_tails(x)
+    assert (tails.pinch > 0).tolist() == [True, False]
+    pulled = tails.pull(x)
+    again, thinned = tails.release(pulled)
+    np.testing.assert_allclose(again, x, atol=1e-9)
+    step = 1e-6
+    slope = (tails.release(pulled + np.array([step, 0]))[0] - again)[:, 0] / step
+    np.testing.assert_allclose(thinned, np.log(slope), atol=1e-4)
+    plain = Clouds(np.zeros(1), np.zeros((1, 2)), np.ones(1))
+    np.testing.assert_allclose(
+        plain._replace(tails=tails).log_joint(pulled)[:, 0], plain.log_joint(x)[:, 0] + thinned
+    )
 
 
 def test_all_rows_draw_the_border_better_than_a_few():

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import torch
 
-__all__ = ["fit_round", "gaussian_log_prob", "round_log_prob"]
+__all__ = ["fit_round", "gaussian_log_prob", "round_log_prob", "squared_distances"]
 
 _RISE = 1e-4
 
@@ -60,7 +60,7 @@ def fit_round(
         for part in (X, means)
     )
     total, dim = float(rows.square().sum()), rows.shape[1]
-    apart = _squared(rows, centers)
+    apart = squared_distances(rows, centers)
     variance = max(float(apart.amin(dim=1).mean()) / dim, floor)
     before = -math.inf
     for _ in range(n_steps):
@@ -77,11 +77,12 @@ def fit_round(
         centers = torch.where(sizes[:, None] > 0, moved, centers)
         left = total - float((sizes * centers.square().sum(dim=1)).sum())
         variance = max(left / rows.numel(), floor)
-        apart = _squared(rows, centers)
+        apart = squared_distances(rows, centers)
     return centers.numpy() + origin, math.sqrt(variance)
 
 
-def _squared(rows: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+def squared_distances(rows: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+    """|x_i − μ_k|² (N, K); both should lie about the origin, so that squares do not cancel."""
     squares = rows.square().sum(dim=1)[:, None] + centers.square().sum(dim=1)
     return (squares - 2 * rows @ centers.mT).clamp_min(0)
 

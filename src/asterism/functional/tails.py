@@ -37,6 +37,18 @@ class Tails(NamedTuple):
             X[:, heavy] = self.gain[heavy] * np.arcsinh(self.pinch[heavy] * X[:, heavy])
         return X
 
+    def release(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Undo :meth:`pull`; rows (Q, D), and by how much (Q,) they were thinned, as logarithms.
+
+        A density of the rows let out becomes one of those pulled in by adding the latter to its
+        logarithm.
+        """
+        heavy = np.flatnonzero(self.pinch)
+        X, pulled = X.astype(np.float64), X[:, heavy] / self.gain[heavy]
+        X[:, heavy] = np.sinh(pulled) / self.pinch[heavy]
+        slope = np.log(np.cosh(pulled)) - np.log(self.gain[heavy] * self.pinch[heavy])
+        return X, slope.sum(axis=1)
+
 
 def find_tails(X: np.ndarray) -> Tails:
     """Tails of the columns of centred rows (N, D).

@@ -113,11 +113,17 @@ class DecisionMixin(RowsMixin):
     def _draw_again(self, rows: np.ndarray, belief: Belief) -> None:
         """Draw the clusters as clouds of ``rows``, where they are believed to be as good."""
         rows, context = self._in_clouds(rows), self._in_clouds(self.context_rows_)
-        clouds = draw_clouds(rows, context, self.context_labels_, partial(self._worth, belief))
+        tails = self._coordinates.tails if self.axes_ is None else None
+        if tails is not None and not tails.pinch.any():
+            tails = None
+        worth = partial(self._worth, belief)
+        clouds = draw_clouds(rows, context, self.context_labels_, worth, tails)
         if clouds is None:
             return
         self.context_labels_ = clouds.log_joint(context).argmax(axis=1)
-        self.cloud_log_weights_, self.cloud_means_, self.cloud_factors_ = clouds
+        self.cloud_log_weights_, self.cloud_means_, self.cloud_factors_ = clouds[:3]
+        self.cloud_freedom_ = clouds.freedom
+        self.cloud_tails_ = None if clouds.tails is None else np.stack(clouds.tails)
 
     def _partition(
         self,

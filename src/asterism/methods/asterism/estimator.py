@@ -61,9 +61,9 @@ class Asterism(InspectionMixin, DecisionMixin, AmortizedClusterer):
         classical partitions that the network was shown: k-means, as it is, along leading axes,
         under a local metric and in the diffusion map. Not with labels or links.
     refine : {"clouds", None}, default="clouds"
-        Whether clusters are drawn again as Gaussian clouds fitted to all rows, where the network
-        agrees, by the expected adjusted Rand index whatever the ``rule``; see
-        :mod:`asterism.methods.asterism.clouds`. Not with labels or links.
+        Whether clusters are drawn again as clouds fitted to all rows, Gaussian or with heavy
+        tails, where the network agrees, by the expected adjusted Rand index whatever the
+        ``rule``; see :mod:`asterism.methods.asterism.clouds`. Not with labels or links.
     context_size : int, default=512
         Most rows the network reads together. More show finer clusters and take longer. Before it
         says that there is one cluster it reads twice as many, unless ``views="one"``.
@@ -111,6 +111,10 @@ class Asterism(InspectionMixin, DecisionMixin, AmortizedClusterer):
     cloud_log_weights_, cloud_means_, cloud_factors_ : ndarray
         The clouds, where the clusters were drawn as such, in the coordinates the network reads;
         factors of the precisions, or one number a cloud that is round.
+    cloud_freedom_ : float or None
+        Degrees of freedom of the clouds, if they have heavy tails; None for Gaussians.
+    cloud_tails_ : ndarray of shape (2, n_features) or None
+        Columns let out again before rows are compared with such clouds, if any.
     column_means_, column_deviations_ : ndarray of shape (n_features,)
         The same over all rows.
     prototypes_ : ndarray of shape (n_clusters, 3)

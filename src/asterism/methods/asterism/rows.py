@@ -38,6 +38,8 @@ class RowsMixin:
     cloud_log_weights_: np.ndarray
     cloud_means_: np.ndarray
     cloud_factors_: np.ndarray
+    cloud_freedom_: float | None
+    cloud_tails_: np.ndarray | None
     reference_rows_: np.ndarray
     reference_gaps_: np.ndarray
     reference_membership_: np.ndarray
@@ -106,7 +108,13 @@ class RowsMixin:
         """What the clouds say of rows, if the clusters were drawn as such."""
         if not hasattr(self, "cloud_means_"):
             return None
-        clouds = Clouds(self.cloud_log_weights_, self.cloud_means_, self.cloud_factors_)
+        clouds = Clouds(
+            self.cloud_log_weights_,
+            self.cloud_means_,
+            self.cloud_factors_,
+            self.cloud_freedom_,
+            None if self.cloud_tails_ is None else Tails(*self.cloud_tails_),
+        )
         return clouds.responsibilities(self._in_clouds(rows))
 
     def _in_clouds(self, rows: np.ndarray) -> np.ndarray:
