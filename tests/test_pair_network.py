@@ -11,11 +11,10 @@ from asterism.functional.relations import (
 from asterism.nn.pairwise import (
     MAX_COUNT,
     PairNetwork,
-    Relations,
     pair_targets,
     relate,
+    relations_of,
     shares_of,
-    tokens_of,
 )
 from asterism.priors import TabularPrior
 
@@ -66,14 +65,16 @@ def test_a_row_of_the_context_is_read_alone_as_among_the_others():
     crossed = cross_features(context, x)
     off = ~torch.eye(60, dtype=torch.bool)
     close = {"rtol": 1e-4, "atol": 1e-4}
-    torch.testing.assert_close(crossed.pairs[..., off], features.pairs[..., off], **close)
+    torch.testing.assert_close(
+        crossed.maps.features()[..., off], features.maps.features()[..., off], **close
+    )
     torch.testing.assert_close(crossed.rows, features.rows, **close)
     one = cross_features(context, x[:, 7:8])
-    torch.testing.assert_close(one.pairs, crossed.pairs[:, :, 7:8])
+    torch.testing.assert_close(one.maps.features(), crossed.maps.features()[:, :, 7:8])
     network = PairNetwork(width=16, heads=2, n_blocks=2).double()
 
     def read(features, memory=None):
-        return network.read(Relations(features.pairs, tokens_of(features, context)), memory)
+        return network.read(relations_of(features, context), memory)
 
     reading = read(features)
     assert reading.counts.shape == (2, MAX_COUNT)

@@ -79,7 +79,7 @@ def test_features_ignore_scale_place_rotation_and_empty_columns():
     rotation = torch.from_numpy(random_rotation(5, chance()))
     moved = torch.nn.functional.pad(1000 * x @ rotation + 7, (0, 3))
     (context, features), (other, again) = describe(x), describe(moved)
-    first, second = features.pairs, again.pairs
+    first, second = features.maps.features(), again.maps.features()
     assert first.shape == (2, len(PAIR_FEATURES), 60, 60)
     assert features.rows.shape == (2, 60, len(ROW_FEATURES))
     assert context.facts.shape == (2, N_FACTS)
@@ -108,8 +108,8 @@ def test_rows_in_another_order_have_the_same_features_in_single_precision(make):
     close = {"atol": 0.05, "rtol": 0.0}
     torch.testing.assert_close(other.facts, context.facts, **close)
     torch.testing.assert_close(permuted.rows, features.rows[:, order], **close)
-    again = features.pairs[:, :, order][..., order]
-    assert ((permuted.pairs - again).abs() > 0.05).float().mean() < 1e-3
+    again = features.maps.features()[:, :, order][..., order]
+    assert ((permuted.maps.features() - again).abs() > 0.05).float().mean() < 1e-3
     crossed = cross_features(context, torch.from_numpy(x[None, :5]).float())
     torch.testing.assert_close(crossed.rows, features.rows[:, :5], atol=0.1, rtol=0.0)
 
@@ -120,8 +120,8 @@ def test_rows_at_equal_distance_are_neighbours_together():
     order = c.permutation(100)
     first, second = (describe(torch.from_numpy(rows[None]).float())[1] for rows in (x, x[order]))
     plain = [PAIR_FEATURES.index(name) for name in ("shared", "walk_8", "walk_512", "path")]
-    again = first.pairs[:, plain][:, :, order][..., order]
-    torch.testing.assert_close(second.pairs[:, plain], again, atol=0.02, rtol=0.0)
+    again = first.maps.features()[:, plain][:, :, order][..., order]
+    torch.testing.assert_close(second.maps.features()[:, plain], again, atol=0.02, rtol=0.0)
 
 
 def test_pieces_are_counted_among_different_rows():
@@ -148,7 +148,7 @@ def test_features_tell_rings_apart_where_distance_does_not():
     x = torch.cat([circle, 4 * circle])[None]
     labels = torch.arange(200) // 100
     same = labels[:, None] == labels[None]
-    features = describe(x)[1].pairs[0]
+    features = describe(x)[1].maps.features()[0]
     path = features[PAIR_FEATURES.index("path")]
     off = ~torch.eye(200, dtype=torch.bool)
     assert path[same & off].max() < path[~same].min()
@@ -197,7 +197,7 @@ def test_the_local_metric_bears_tight_clusters_far_apart():
     x[:, :2] += 1e-5 * c.standard_normal((80, 2))
     context, features = describe(torch.from_numpy(x[None]).float())
     assert torch.isfinite(context.affine).all()
-    assert torch.isfinite(features.pairs).all()
+    assert torch.isfinite(features.maps.features()).all()
 
 
 def test_quick_kmeans_finds_blobs():
@@ -258,6 +258,6 @@ def test_the_median_is_that_of_torch(n):
 def test_far_clusters_are_seen_alike_from_both_sides():
     x = torch.randn(1, 60, 5, generator=torch.Generator().manual_seed(0))
     x[:, :30] += 1000
-    pairs = describe(x)[1].pairs
+    pairs = describe(x)[1].maps.features()
     assert torch.equal(pairs[:, 7], pairs[:, 7].mT)
     assert torch.equal(pairs[:, 8], pairs[:, 8].mT)

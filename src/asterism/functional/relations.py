@@ -32,7 +32,6 @@ any new row to them by itself: for a row of the context the answer is that of
 :func:`describe`, but for its relation to itself.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +39,7 @@ import torch
 from torch import Tensor
 
 from asterism.functional.facts import count_facts, gather_facts
+from asterism.functional.pairs import LIMIT, TINY, PairMaps, smallest
 from asterism.functional.probes import (
     local_metric,
     minimax_paths,
@@ -108,18 +108,15 @@ _ROW, _MARGIN = 3.0, 1.5
 _SHORT = 0.2
 
 _NEAR, _CORE = 10, 5
-_TINY = 1e-6
 _EQUAL = 1e-5  # distances that differ by no more, relatively, are equal
-_COARSE = 1e-3  # below it the images' distances, computed by matrix products, are rounding error
 _MIXED = 1e-10  # squared distances of walks that end alike, but for rounding
 _BRIDGE = 1e-8  # weight between any two rows, so that pieces have a distance too
-_LIMIT = 6.0
 
 
 class Features(NamedTuple):
     """Rows (B, Q) towards a context (B, N)."""
 
-    pairs: Tensor  # (B, F, Q, N)
+    maps: PairMaps  # what pairs of rows have in common: ``maps.features(rows)`` (B, F, R, N)
     rows: Tensor  # (B, Q, R) of single rows
     nearest: Tensor  # (B, Q) row of the context
     gaps: Tensor  # (B, Q) log distance to the fifth neighbour, in units of the median distance
@@ -159,12 +156,12 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
     size = torch.where(size > 0, size, 1.0)
     x = (x - center) / size
     distance = _distances(x, x)
-    ranked = distance.topk(min(_NEAR + 1, n), largest=False).values
+    ranked = smallest(distance, min(_NEAR + 1, n))
     leading = x.mT @ x / n
     near = _near(distance, ranked, torch.arange(n, device=x.device).expand(len(x), -1))
     affine = local_metric(x, near)
     views = [distance, *(_image_distances(x @ view) for view in (leading, affine))]
-    typical = torch.stack([_median(v) for v in views], dim=1).clamp_min(_TINY)
+    typical = torch.stack([_median(v) for v in views], dim=1).clamp_min(TINY)
     scale, core = _scales(ranked, typical)
     paths = minimax_paths(_reach(distance, core, core))
     weight = _weights(distance, scale, scale, torch.maximum(near, near.mT))
@@ -204,9 +201,8 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
     )
     self = torch.arange(n, device=x.device).expand(len(x), -1)
     rows = _row_features(context, silhouettes, margins, after, self)
-    measures = _measures(context, views, scale, near, paths, after)
-    pairs = _stack(measures, context, context.labels)
-    return context, Features(pairs, rows, self, _gaps(core, typical))
+    maps = _maps(context, views, scale, paths, near, after, context.labels)
+    return context, Features(maps, rows, self, _gaps(core, typical))
 
 
 def cross_features(context: Context, x: Tensor) -> Features:
@@ -217,9 +213,9 @@ def cross_features(context: Context, x: Tensor) -> Features:
         views.append(torch.cdist(x @ view, context.x @ view))
     distance = views[0]
     n = context.x.shape[1]
-    ranked, order = distance.topk(min(_NEAR + 1, n), largest=False)
+    ranked, place = smallest(distance, min(_NEAR + 1, n)), distance.argmin(dim=2)
     scale, core = _scales(ranked, context.typical)
-    near = _near(distance, ranked, order[..., 0])
+    near = _near(distance, ranked, place)
     reach = _reach(distance, core, context.core)
     reached, entry = reach.min(dim=2)
     paths = torch.gather(context.paths, 1, entry[..., None].expand(-1, -1, n))
@@ -228,7 +224,7 @@ def cross_features(context: Context, x: Tensor) -> Features:
     # is the new row's own place, to which no step leads.
     known = distance <= context.scale[:, None] * (1 + _EQUAL)
     joined = torch.maximum(near, known.to(near.dtype))
-    joined = joined.scatter(2, order[..., :1], 0.0)
+    joined = joined.scatter(2, place[..., None], 0.0)
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
     after = [step @ walk for walk in context.walks]
@@ -241,10 +237,35 @@ def cross_features(context: Context, x: Tensor) -> Features:
         nearest_centers(x @ context.leading, leading, LEADING_COUNTS),
     ]
     labels, silhouettes, margins = (torch.cat(parts, dim=-1) for parts in zip(*quick, strict=True))
-    rows = _row_features(context, silhouettes, margins, after, order[..., 0])
-    measures = _measures(context, views, scale, near, paths, after)
-    pairs = _stack(measures, context, labels)
-    return Features(pairs, rows, order[..., 0], _gaps(core, context.typical))
+    rows = _row_features(context, silhouettes, margins, after, place)
+    maps = _maps(context, views, scale, paths, near, after, labels)
+    return Features(maps, rows, place, _gaps(core, context.typical))
+
+
+def _maps(
+    context: Context,
+    views: list[Tensor],
+    scale: Tensor,
+    paths: Tensor,
+    near: Tensor,
+    walks: list[Tensor],
+    labels: Tensor,
+) -> PairMaps:
+    """Maps of rows that stand so towards a context."""
+    return PairMaps(
+        views=views,
+        typical=context.typical,
+        own_scale=scale,
+        scale=context.scale,
+        paths=paths,
+        core=context.core,
+        own_near=near,
+        near=context.near,
+        walks=walks,
+        stationary=context.stationary,
+        own_labels=labels,
+        labels=context.labels,
+    )
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
@@ -275,21 +296,15 @@ def _near(distance: Tensor, ranked: Tensor, place: Tensor) -> Tensor:
     return near.scatter(2, place[..., None], 0.0)
 
 
-def _shared(near: Tensor, others: Tensor) -> Tensor:
-    """Neighbours (B, Q, N) in common, as a share of the neighbours of both."""
-    sizes = near.sum(dim=2)[:, :, None] * others.sum(dim=2)[:, None]
-    return near @ others.mT / sizes.clamp_min(1).sqrt()
-
-
 def _scales(ranked: Tensor, typical: Tensor) -> tuple[Tensor, Tensor]:
     """Distances to the tenth and fifth neighbour, never zero, from those of the nearest rows."""
-    floor = (_TINY * typical[:, 0])[:, None]
+    floor = (TINY * typical[:, 0])[:, None]
     last = ranked.shape[2] - 1
     return tuple(ranked[..., min(k, last)].maximum(floor) for k in (_NEAR, _CORE))  # type: ignore[return-value]
 
 
 def _gaps(core: Tensor, typical: Tensor) -> Tensor:
-    return (core / typical[:, :1]).log().clamp(-_LIMIT, _LIMIT)
+    return (core / typical[:, :1]).log().clamp(-LIMIT, LIMIT)
 
 
 def _reach(distance: Tensor, core: Tensor, other: Tensor) -> Tensor:
@@ -337,41 +352,5 @@ def _row_features(
         for w in walks
     ]
     compared = _ROW * (silhouettes - context.silhouette[:, None])
-    returns = torch.stack(back, dim=-1).clamp(-_LIMIT, _LIMIT)
+    returns = torch.stack(back, dim=-1).clamp(-LIMIT, LIMIT)
     return torch.cat([compared, returns, _MARGIN * (margins - 0.7)], dim=-1)
-
-
-def _stack(measures: Iterator[Tensor], context: Context, labels: Tensor) -> Tensor:
-    """Features (B, F, Q, N) in the order of ``PAIR_FEATURES``, each written where it belongs."""
-    sizes = (len(labels), len(PAIR_FEATURES), labels.shape[1], context.labels.shape[1])
-    features = context.x.new_empty(sizes)
-    n_measures = sizes[1] - labels.shape[2]
-    for place, measure in zip(range(n_measures), measures, strict=True):
-        torch.clamp(measure, -_LIMIT, _LIMIT, out=features[:, place])
-    # Comparing numbers of the kind that is written takes a tenth of the time.
-    numbered = (each.to(features.dtype).unbind(2) for each in (labels, context.labels))
-    for place, (own, others) in enumerate(zip(*numbered, strict=True), n_measures):
-        torch.eq(own[:, :, None], others[:, None], out=features[:, place])
-    return features
-
-
-def _measures(
-    context: Context,
-    views: list[Tensor],
-    scale: Tensor,
-    near: Tensor,
-    paths: Tensor,
-    walks: list[Tensor],
-) -> Iterator[Tensor]:
-    """Distances, shared neighbours and walks (B, Q, N), one after the other."""
-    typical = context.typical[:, :, None, None].unbind(1)
-    middle = context.core.median(dim=1).values[:, None, None]
-    distance = views[0].maximum(_TINY * typical[0])
-    yield (distance / typical[0]).log_()
-    yield (distance / (scale[:, :, None] * context.scale[:, None, :]).sqrt_()).log_()
-    yield (paths.maximum(_TINY * typical[0]) / middle).log_()
-    yield _shared(near, context.near)
-    for walk in walks:
-        yield (walk.clamp_min(1e-12) / context.stationary[:, None]).log_() / 2
-    for view, own in zip(views[1:], typical[1:], strict=True):
-        yield (view.maximum(_COARSE * own) / own).log_()

@@ -8,7 +8,7 @@ A row's weight in the fit is r_ik u_ik, with r_ik its share of cloud k and
 
 so that centres lie where rows are dense, not in the mean of all. In many columns that is what tells
 peaked clouds apart: k-means is led by the rows far out, which are nearly as far from either centre.
-All clouds share σ, ν and the weight 1/K; ν goes up or down by half an octave with every round.
+All clouds share σ, ν and the weight 1/K; ν goes up or down by an octave with every round.
 
 Peel & McLachlan, "Robust mixture modelling using the t distribution", Statistics and Computing
 2000.
@@ -26,7 +26,6 @@ __all__ = ["fit_tailed", "tailed_log_prob"]
 
 _RISE = 1e-4
 _LEAST, _MOST = 1.0, 64.0  # degrees of freedom; the latter are as good as a Gaussian's
-_TURN = math.sqrt(2)
 
 
 def tailed_log_prob(
@@ -68,7 +67,7 @@ def fit_tailed(
     dim = rows.shape[1]
     squared = squared_distances(rows, centers)
     variance = max(float(squared.amin(dim=1).median()) / dim, floor)
-    freedom, before = 4.0, -math.inf
+    freedom, before = 16.0, -math.inf
     for _ in range(n_steps):
         scaled = squared / variance
         logits, level, freedom = max(
@@ -88,7 +87,7 @@ def fit_tailed(
 
 
 def _neighbours(freedom: float) -> list[float]:
-    return [min(max(freedom * turn, _LEAST), _MOST) for turn in (1 / _TURN, 1.0, _TURN)]
+    return [min(max(freedom * turn, _LEAST), _MOST) for turn in (0.5, 1.0, 2.0)]
 
 
 def _joint(scaled: Tensor, dim: int, freedom: float) -> tuple[Tensor, float, float]:

@@ -21,12 +21,14 @@ so that small clusters count. Noise rows have no pairs. The rows of a draw are i
 that the pairs of the first 48 with all rows stand for all.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from asterism.functional.pairs import smallest
 from asterism.functional.relations import (
     N_FACTS,
     PAIR_FEATURES,
@@ -37,7 +39,7 @@ from asterism.functional.relations import (
 )
 from asterism.functional.sets import SetBatch
 
-__all__ = ["MAX_COUNT", "PairNetwork", "Reading", "Relations", "relate", "tokens_of"]
+__all__ = ["MAX_COUNT", "PairNetwork", "Reading", "Relations", "relate", "relations_of"]
 
 MAX_COUNT = 40
 """Largest number of clusters with a probability of its own."""
@@ -47,7 +49,7 @@ FORM_WIDTH = 16
 N_TOKEN = 2 * len(PAIR_FEATURES) + len(NEIGHBOURS) + len(ROW_FEATURES) + N_FACTS
 TRAINED_ROWS = 48
 N_SHARES = 4
-ROWS_AT_ONCE = 32
+ROWS_AT_ONCE = 64
 
 
 class Relations(NamedTuple):
@@ -74,19 +76,33 @@ class Reading(NamedTuple):
 def relate(batch: SetBatch) -> Relations:
     """Pair features and tokens of a batch of data sets of one size."""
     context, features = describe(batch.x, alone=True)
-    return Relations(features.pairs, tokens_of(features, context), batch.labels)
+    (relations,) = relations_of(features, context, batch.x.shape[1])
+    return relations._replace(labels=batch.labels)
 
 
-def tokens_of(features: Features, context: Context) -> Tensor:
+def relations_of(
+    features: Features, context: Context, n_at_once: int = ROWS_AT_ONCE
+) -> Iterator[Relations]:
+    """What the network reads of rows, ``n_at_once`` at a time: what is made stays in the cache.
+
+    The pairs of one part are gone when the next is asked for.
+    """
+    pairs = None
+    for start in range(0, features.maps.n_rows, n_at_once):
+        rows = slice(start, start + n_at_once)
+        pairs = features.maps.features(rows, out=pairs)
+        yield Relations(pairs, tokens_of(pairs, features.rows[:, rows], context.facts))
+
+
+def tokens_of(pairs: Tensor, rows: Tensor, facts: Tensor) -> Tensor:
     """Tokens (B, Q, N_TOKEN): each row's own features, summaries of its pairs, then the facts."""
-    pairs = features.pairs
-    nearest = pairs[:, 0].topk(min(max(NEIGHBOURS) + 1, pairs.shape[3]), largest=False).values
+    nearest = smallest(pairs[:, 0], min(max(NEIGHBOURS) + 1, pairs.shape[3]))
     ranks = torch.tensor(NEIGHBOURS, device=pairs.device).clamp_max(nearest.shape[2] - 1)
     mean = pairs.mean(dim=3).mT
     square = torch.linalg.vector_norm(pairs, dim=3).square().mT / pairs.shape[3]
     deviation = (square - mean.square()).clamp_min(0).sqrt()
-    facts = context.facts[:, None].expand(-1, pairs.shape[2], -1)
-    return torch.cat([mean, deviation, nearest[..., ranks], features.rows, facts], dim=-1)
+    facts = facts[:, None].expand(-1, pairs.shape[2], -1)
+    return torch.cat([mean, deviation, nearest[..., ranks], rows, facts], dim=-1)
 
 
 class Block(nn.Module):
@@ -104,12 +120,19 @@ class Block(nn.Module):
             nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
         )
 
-    def forward(self, x: Tensor, bias: Tensor, memory: Tensor) -> Tensor:
-        """Rows x (B, Q, C) gather from ``memory`` (B, N, C); ``bias`` is (B, heads, Q, N)."""
+    def forward(self, x: Tensor, biases: Sequence[Tensor], memory: Tensor) -> Tensor:
+        """Rows x (B, Q, C) gather from ``memory`` (B, N, C).
+
+        ``biases`` (B, heads, rows, N) are those of some of the rows each, one after the other.
+        """
         query = self._split(self.query(self.norm_attention(x)))
         key_value = self.key_value(self.norm_attention(memory))
         key, value = (self._split(part) for part in key_value.chunk(2, dim=-1))
-        gathered = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        parts = zip(query.split([bias.shape[2] for bias in biases], dim=2), biases, strict=True)
+        gathered = torch.cat(
+            [F.scaled_dot_product_attention(q, key, value, attn_mask=bias) for q, bias in parts],
+            dim=2,
+        )
         x = x + self.join(gathered.transpose(1, 2).flatten(2))
         return x + self.feed(self.norm_feed(x))
 
@@ -167,45 +190,55 @@ class PairNetwork(nn.Module):
 
     def read(
         self,
-        relations: Relations,
+        relations: Relations | Iterable[Relations],
         memory: list[Tensor] | None = None,
         n_judged: int | None = None,
     ) -> Reading:
         """Read rows among themselves, or, with the ``memory`` of a context, each against that.
 
-        ``n_judged`` asks for the logits of the first rows only; the count is judged by these.
+        Relations may come in parts, of some rows each. ``n_judged`` asks for the logits of the
+        first rows only; the count is judged by these, and all rows then come at once.
         """
-        seen = self._look(relations)  # (B, hidden, Q, N)
-        biases = on_maps(self.bias, seen).chunk(len(self.blocks), dim=1)
-        x = self.embed(relations.tokens)
+        parts = [relations] if isinstance(relations, Relations) else relations
+        tokens, seen, biases = [], [], []
+        for part in parts:
+            tokens.append(part.tokens)
+            seen.append(self._look(part))  # (B, hidden, rows, N)
+            biases.append(on_maps(self.bias, seen[-1]).chunk(len(self.blocks), dim=1))
+        x = self.embed(torch.cat(tokens, dim=1))
         states = [x]
-        for depth, (block, bias) in enumerate(zip(self.blocks, biases, strict=True)):
-            x = block(x, bias, x if memory is None else memory[depth])
+        for depth, block in enumerate(self.blocks):
+            own_biases = [bias[depth] for bias in biases]
+            x = block(x, own_biases, x if memory is None else memory[depth])
             states.append(x)
         own = self.norm(x)
         other = own if memory is None else self.norm(memory[-1])
-        among = memory is None and n_judged is None
-        logits = self._judge(seen[:, :, :n_judged], own[:, :n_judged], other, among)
+        if n_judged is None:
+            logits = self._judge(seen, own, other, among=memory is None)
+        else:
+            logits = self._judge([seen[0][:, :, :n_judged]], own[:, :n_judged], other)
         counts = self.count(torch.cat([own.mean(dim=1), shares_of(logits)], dim=-1))
         return Reading(logits, counts, states)
 
-    def _judge(self, seen: Tensor, own: Tensor, other: Tensor, among: bool) -> Tensor:
-        """Logits (B, Q, N) of rows that see others so, given both kinds of states.
+    def _judge(
+        self, seen: list[Tensor], own: Tensor, other: Tensor, *, among: bool = False
+    ) -> Tensor:
+        """Logits (B, Q, N) of rows that see others so, in parts, given both kinds of states.
 
-        ``among`` tells that both are the same rows.
+        ``among`` tells that both are the same rows, so that a pair is judged once.
         """
         towards = self._forms(own) * self.signs[None, :, None]  # (B, rank, Q, FORM_WIDTH)
         forms, leaning = self._forms(other), self.lean(other).mT[:, :, None]
         own_leaning = self.lean(own).mT[..., None]
         if torch.is_grad_enabled():
-            return self._logits(seen, towards @ forms.mT, own_leaning, leaning)
-        # A few rows at a time: what is made of them stays in the cache. A pair is judged once.
-        logits = seen.new_empty(len(seen), *seen.shape[2:])
-        for start in range(0, seen.shape[2], ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            rest = slice(start if among else 0, None)
+            return self._logits(seen[0], towards @ forms.mT, own_leaning, leaning)
+        logits = own.new_empty(len(own), own.shape[1], other.shape[1])
+        end = 0
+        for part in seen:
+            start, end = end, end + part.shape[2]
+            rows, rest = slice(start, end), slice(start if among else 0, None)
             found = self._logits(
-                seen[:, :, rows, rest],
+                part[..., rest],
                 towards[:, :, rows] @ forms[:, :, rest].mT,
                 own_leaning[:, :, rows],
                 leaning[..., rest],

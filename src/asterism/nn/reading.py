@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from asterism.functional.relations import Context, cross_features, describe
-from asterism.nn.pairwise import PairNetwork, Relations, tokens_of
+from asterism.nn.pairwise import PairNetwork, relations_of
 
 __all__ = ["ContextReader", "RowReading"]
 
 _TWIN = 1e-5  # rows nearer than that, in units of the data's spread, are one and the same
 _PAIRS = 1 << 21  # most pairs of rows in a batch: bounds the memory
+_KEPT = 31 * 2**20  # bytes, just below what glibc's allocator always gives back to the system
 
 
 class RowReading(NamedTuple):
@@ -58,6 +59,9 @@ class ContextReader:
     ) -> "list[ContextReader]":
         """Read contexts (N_i, D_i); those of equal N at once."""
         device = device_of(network)
+        # Freeing a large piece makes the allocator keep what is freed later, up to twice its size:
+        # pages had anew for every part of every map would take a tenth of the time.
+        torch.empty(_KEPT, dtype=torch.uint8)
         readers: dict[int, ContextReader] = {}
         for chunk in _equal_chunks([len(rows) for rows in contexts]):
             width = max(contexts[i].shape[1] for i in chunk)
@@ -65,7 +69,7 @@ class ContextReader:
             for place, i in enumerate(chunk):
                 x[place, :, : contexts[i].shape[1]] = contexts[i]
             context, features = describe(torch.from_numpy(x).to(device))
-            reading = network.read(Relations(features.pairs, tokens_of(features, context)))
+            reading = network.read(relations_of(features, context))
             gaps = features.gaps.double().cpu().numpy()
             logits = (reading.logits + reading.logits.mT).double() / 2
             similarity = torch.sigmoid(logits).cpu().numpy()
@@ -103,7 +107,7 @@ class ContextReader:
         x = torch.as_tensor(rows, dtype=torch.float32, device=self._context.x.device)[None]
         x = torch.nn.functional.pad(x, (0, self._context.x.shape[2] - x.shape[2]))
         features = cross_features(self._context, x)
-        relations = Relations(features.pairs, tokens_of(features, self._context))
+        relations = relations_of(features, self._context)
         logits = self.network.read(relations, self._states).logits[0]
         similarity = torch.sigmoid(logits.double()).cpu().numpy()
         place = features.nearest[0]

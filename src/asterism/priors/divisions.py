@@ -48,7 +48,7 @@ def crossed(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> n
     group = chance.choice(n_groups, size=n, p=chance.dirichlet(np.full(n_groups, 3.0)))
     offsets = chance.standard_normal((n_groups, dim))
     if chance.random() < 0.5:
-        touched = chance.random(dim) < 0.4
+        touched = np.less(chance.random(dim), 0.4)
         touched[chance.integers(dim)] = True
         offsets *= touched
     offsets -= offsets[group].mean(axis=0)

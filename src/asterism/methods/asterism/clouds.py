@@ -53,17 +53,16 @@ class Clouds(NamedTuple):
 
     def log_joint(self, X: np.ndarray) -> np.ndarray:
         """Log π_k p(x_i; cloud k) of rows (Q, D), (Q, K), a density of the rows as they are."""
-        thinned = 0.0
+        thinned = np.zeros(len(X))
         if self.tails is not None:
             X, thinned = self.tails.release(X)
-            thinned = thinned[:, None]
         if self.freedom is not None:
             log_p = tailed_log_prob(X, self.means, self.factors, self.freedom)
         elif self.factors.ndim == 1:
             log_p = round_log_prob(X, self.means, self.factors)
         else:
             log_p = gaussian_log_prob(X, self.means, self.factors)
-        return self.log_weights + log_p + thinned
+        return self.log_weights + log_p + thinned[:, None]
 
     def responsibilities(self, X: np.ndarray) -> np.ndarray:
         """Chance (Q, K) of each cloud to have brought forth a row."""
