@@ -1,9 +1,11 @@
 """Whether NCP, CCP and ACP draw from the posterior: calibration, exact answers, orders, cost.
 
-    python benchmarks/posteriors.py [--weights ncp-mog ccp-mog acp-mog] [--batches 10]
+    python benchmarks/posteriors.py [--weights ncp-mog ccp-mog acp-mog] [--batches 100]
 
 Data          fresh draws of the restaurant prior the networks were trained on (CRP(0.7), K ≤ 12,
-              centres of deviation 10, unit clusters, median at zero), ten data sets a batch.
+              centres of deviation 10, unit clusters, median at zero), ten data sets a batch: 100
+              batches to calibrate on, a tenth of that for each size of the other parts, and for
+              the largest size four, which take as long as all the others.
 Calibration   N in 50 … 99; 100 partitions drawn of each data set. Pairs: 5000 of each data set.
               ECE over all pairs in ten bins; "ECE, set" within one data set, above zero for exact
               posteriors too; base rate: the share of pairs together of each data set, known in
@@ -48,7 +50,7 @@ from asterism.metrics import adjusted_rand_index, pair_calibration
 from asterism.priors import RestaurantMixturePrior
 from asterism.training import derive_seed
 
-SEED, BATCH_SIZE, BATCHES = 2020, 10, 10
+SEED, BATCH_SIZE, BATCHES, LARGEST_BATCHES = 2020, 10, 100, 4
 CALIBRATION_POINTS, N_BINS, N_PAIRS = (50, 99), 10, 5000
 SIZES, EXACT_SIZES, N_DRAWS = (50, 100, 200, 500), (4, 6, 8), 2000
 COUNT_GROUPS = ((1, 1), (2, 2), (3, 4), (5, 6), (7, 12))
@@ -212,9 +214,9 @@ def judge_size(key: Row, weights: str) -> Row:
     }
 
 
-def oracle_size(n: int, n_batches: int) -> Row:
+def oracle_size(n: int, batches: range) -> Row:
     sets = []
-    for number in range(n_batches):
+    for number in batches:
         batch = draw((n, n), number)
         for y, guess in zip(batch.labels.numpy(), oracle_labels(batch).numpy(), strict=True):
             sets.append({"ari": adjusted_rand_index(y, guess), "k": count(guess)})
@@ -303,7 +305,7 @@ def run_part(part: str, judge: Any, weights: Sequence[str], keys: Sequence[Row])
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", nargs="+", default=["ncp-mog", "ccp-mog", "acp-mog"])
-    parser.add_argument("--batches", type=int, default=BATCHES, help="of ten data sets, each part")
+    parser.add_argument("--batches", type=int, default=BATCHES, help="of ten data sets")
     parser.add_argument("--quick", action="store_true", help="print; nothing is written")
     return parser.parse_args()
 
@@ -312,23 +314,27 @@ def main() -> None:
     asked = arguments()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    batches = range(asked.batches)
+    fewer = range(max(1, asked.batches // 10))
+    by_size = {n: fewer if n < max(SIZES) else fewer[:LARGEST_BATCHES] for n in SIZES}
     difference = check_closed_form()
     with threadpool_limits(1):
         calibration = run_part(
-            "calibration", judge_calibration, asked.weights, [{"batch": b} for b in batches]
+            "calibration",
+            judge_calibration,
+            asked.weights,
+            [{"batch": b} for b in range(asked.batches)],
         )
         exact = run_part(
             "exact",
             judge_exact,
             asked.weights,
-            [{"n": n, "batch": b} for n in EXACT_SIZES for b in batches],
+            [{"n": n, "batch": b} for n in EXACT_SIZES for b in fewer],
         )
         sizes = run_part(
             "sizes",
             judge_size,
             asked.weights,
-            [{"n": n, "batch": b} for n in SIZES for b in batches],
+            [{"n": n, "batch": b} for n, batches in by_size.items() for b in batches],
         )
     groups = {
         name: sets for (name, _), sets in grouped([r | {"n": 0} for r in calibration]).items()
@@ -337,7 +343,7 @@ def main() -> None:
         "Calibration of pairs": renamed(pair_table(groups)),
         "Calibration of the number of clusters": renamed(count_table(groups)),
         "Distance to the exact posterior": exact_table(exact),
-        "Size": size_table([*sizes, *(oracle_size(n, asked.batches) for n in SIZES)]),
+        "Size": size_table([*sizes, *(oracle_size(n, by_size[n]) for n in SIZES)]),
         "Order of the rows": order_table(sizes),
         "Network calls": call_table(sizes),
     }

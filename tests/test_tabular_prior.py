@@ -7,6 +7,7 @@ import torch
 from asterism.functional.sets import DatasetPrior
 from asterism.priors import TabularPrior
 from asterism.priors.columns import express, principal_scores, shear, strays
+from asterism.priors.divisions import copied, crossed, unions
 from asterism.priors.kinds import kinds
 from asterism.priors.layouts import overlapping, place, scattered
 from asterism.priors.shapes import SHAPES
@@ -225,3 +226,59 @@ def test_sizes_sum_and_none_is_tiny():
         sizes = draw_sizes(100, 12, chance(seed))
         assert sizes.sum() == 100
         assert sizes.min() >= 4
+
+
+def test_unions_join_neighbours_and_leave_at_least_two():
+    c = chance()
+    centers = np.array([[0.0, 0.0], [1.0, 0.0], [20.0, 0.0], [21.0, 0.0], [0.0, 40.0]])
+    labels = np.arange(200) % 5
+    x = centers[labels] + 0.1 * c.standard_normal((200, 2))
+    seen = set()
+    for seed in range(30):
+        classes = unions(x, labels, chance(seed))
+        assert sorted(set(classes)) == list(range(classes.max() + 1))
+        together = [len(set(labels[classes == k])) for k in range(classes.max() + 1)]
+        assert sum(together) == 5  # whole clusters
+        if classes.max() == 2:
+            assert classes[0] == classes[1]
+            assert classes[2] == classes[3]
+        seen.add(int(classes.max()) + 1)
+    assert seen == {2, 3, 4}
+    two = np.arange(20) % 2
+    assert unions(x[:20], two, c) is two
+
+
+def test_groups_that_cross_clusters_part_rows_but_less_than_the_clusters_do():
+    labels = np.arange(600) % 2
+    for seed in range(10):
+        c = chance(seed)
+        x = 6.0 * labels[:, None] * [1.0, 0, 0, 0] + 0.2 * c.standard_normal((600, 4))
+        moved = crossed(x, labels, c)
+        shift = moved - x
+        assert 2 <= len(np.unique(shift.round(6), axis=0)) <= 4
+        size = np.sqrt((shift**2).sum(axis=1).mean())
+        assert 0.8 < size < 3.3  # the clusters are three from their mean
+        means = np.stack([shift[labels == k].mean(axis=0) for k in (0, 1)])
+        assert np.linalg.norm(means[0] - means[1]) < 0.35 * size  # no word of the clusters
+    assert crossed(x, np.zeros(600, dtype=int), chance()) is x
+
+
+def test_copies_are_of_rows_that_are_there():
+    whole = 0
+    for seed in range(40):
+        rows = copied(101, chance(seed))
+        times = np.bincount(rows)
+        assert len(rows) == 101
+        assert times.min() >= 1
+        assert 25 <= len(times) <= 96
+        whole += len(set(times[:-1])) == 1
+    assert 10 <= whole <= 30
+
+
+def test_tables_have_copies_and_keep_their_clusters():
+    prior, found = TabularPrior(), 0
+    for seed in range(120):
+        x, labels = prior.draw(120, chance(seed))
+        assert len(x) == len(labels) == 120
+        found += len(np.unique(x, axis=0)) < 100 and x.shape[1] > 3 and x.std() > 0
+    assert found >= 2
