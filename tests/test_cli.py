@@ -320,6 +320,9 @@ def test_plots_of_a_labelled_table(table, capfd, tmp_path):
     assert succeed(capfd, *arguments) == ("", "")
     assert (tmp_path / "clusters.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "c.svg").read_text()
+    succeed(capfd, "plot", "clusters", "t.clusters.csv", "--missing", "column", "-q")
+    refused = process("plot", "clusters", "t.clusters.csv", "--missing", "rows")
+    assert b"--missing 'rows' is none of neighbours, column" in refused.stderr
 
 
 def test_a_plot_of_hard_clusters(table, capfd, tmp_path):

@@ -36,6 +36,7 @@ from asterism.cli.tables import (
     FormatOption,
     HeaderOption,
     KeyOption,
+    MissingOption,
     SepOption,
     SourceArgument,
     TableOptions,
@@ -88,12 +89,7 @@ def cluster(
     scaling: Annotated[
         str, typer.Option("--scaling", help="Of numeric columns: standard, robust or none.")
     ] = "standard",
-    missing: Annotated[
-        str,
-        typer.Option(
-            "--missing", help="What fills missing cells: neighbours (rows alike) or column."
-        ),
-    ] = "neighbours",
+    missing: MissingOption = "neighbours",
     seed: SeedOption = 0,
     settings: SettingOption = None,
     device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, ...")] = None,

@@ -8,7 +8,7 @@ import typer
 from asterism.cli.cluster import save_picture
 from asterism.cli.common import Quiet, SeedOption, SettingOption, fail, parse_settings, say
 from asterism.cli.outputs import check_picture
-from asterism.cli.tables import SourceArgument, TableOptions
+from asterism.cli.tables import MissingOption, SourceArgument, TableOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,7 @@ def clusters(
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
     drop: DropColumns = None,
+    missing: MissingOption = "neighbours",
     quiet: Quiet = False,
 ) -> None:
     """Scatter of a table that 'asterism cluster' wrote."""
@@ -48,12 +49,13 @@ def clusters(
 
     frame = _read(source, cluster_column)
     extra = [cluster_column, *(c for c in [probability_column] if c in frame)]
-    encoder = TableEncoder(id_column, label_column, [*extra, *(drop or [])]).fit(frame)
+    dropped = [*extra, *(drop or [])]
+    encoder = TableEncoder(id_column, label_column, dropped, missing=missing)  # type: ignore[arg-type]
     probability = frame[probability_column].to_numpy() if probability_column in frame else None
     if probability is not None and not (probability == probability).all():
         probability = None  # a hard method leaves the column empty
     axes = plot_clusters(
-        encoder.transform(frame),
+        encoder.fit_transform(frame),
         frame[cluster_column].to_numpy(),
         probability=probability,
         projection=projection,
@@ -113,6 +115,7 @@ def filtering(
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
     drop: DropColumns = None,
+    missing: MissingOption = "neighbours",
     settings: SettingOption = None,
     seed: SeedOption = 0,
     quiet: Quiet = False,
@@ -129,7 +132,7 @@ def filtering(
     parameters = {"weights": weights, "random_state": seed} | parse_settings(settings)
     estimator: Any = make_estimator(get_method("dac"), **parameters)
     frame = TableOptions().read(source, id_column)
-    encoder = TableEncoder(id_column, label_column, drop or [])
+    encoder = TableEncoder(id_column, label_column, drop or [], missing=missing)  # type: ignore[arg-type]
     X = encoder.fit_transform(frame)
     estimator.fit(X)
     for note in getattr(estimator, "notes_", []):

@@ -16,6 +16,7 @@ __all__ = [
     "FormatOption",
     "HeaderOption",
     "KeyOption",
+    "MissingOption",
     "SepOption",
     "SourceArgument",
     "TableOptions",
@@ -38,6 +39,10 @@ SepOption = Annotated[str | None, typer.Option("--sep", help="Separator; detecte
 DecimalOption = Annotated[str, typer.Option("--decimal", help="Decimal sign.")]
 EncodingOption = Annotated[str | None, typer.Option("--encoding", help="By default UTF-8.")]
 KeyOption = Annotated[str | None, typer.Option("--key", help="Array of an NPZ file.")]
+MissingOption = Annotated[
+    str,
+    typer.Option("--missing", help="What fills missing cells: neighbours (rows alike) or column."),
+]
 
 
 @dataclass(frozen=True)
