@@ -11,8 +11,8 @@ How hard and how fine a data set is comes first, whatever the dimension:
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
 One in nine data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in thirteen
-is a crowd, any number of clouds from six to one for every eight rows, but no more than half as many
-again as ``max_clusters``, δ from 2.4 to 8. The others have a layout (``_SHARES``; where one does
+is a crowd, from six clouds to one for every eight rows, but no more than half as many again as
+``max_clusters``, with probability ∝ 1/K, δ from 2.1 to 8. The others have a layout (``_SHARES``; where one does
 not fit K or d, scattered), shapes, warps, shears, noise rows and columns, and what happens to
 columns on the way to a table. Half of those with five columns or more, but for coded ones and
 kinds, are laid out in two to six dimensions, of which the columns tell; the columns' own noise
@@ -139,8 +139,8 @@ class TabularPrior:
         told = dim >= 5 and kind not in ("coded", "kinds") and chance.random() < 0.5
         causes = int(chance.integers(2, min(6, dim - 1) + 1)) if told else dim
         x, labels = self._lay_out(kind, sizes, causes, separation, chance)
-        if kind == "scattered" and dim >= 4 and (divided := chance.random()) < 0.3:
-            if divided < 0.16:
+        if kind == "scattered" and dim >= 4 and (divided := chance.random()) < 0.27:
+            if divided < 0.15:
                 labels = unions(x, labels, chance)
             else:
                 x = crossed(x, labels, chance)
@@ -172,10 +172,12 @@ class TabularPrior:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Many clouds of one kind side by side, of eight rows or more; few columns mostly."""
         most = max(1, min(int(_CROWDED * self.max_clusters), n // 8))
-        n_clusters = int(chance.integers(min(6, most), most + 1))
+        counts = np.arange(min(6, most), most + 1)
+        weights = 1.0 / counts
+        n_clusters = int(chance.choice(counts, p=weights / weights.sum()))
         dim = dim if chance.random() < 0.3 else min(dim, int(chance.integers(2, 4)))
         sizes = draw_sizes(n, n_clusters, chance, float(chance.choice([5.0, 20.0, 100.0])))
-        return self._clouds(sizes, dim, (2.4, 8.0), chance)
+        return self._clouds(sizes, dim, (2.1, 8.0), chance)
 
     def _clouds(
         self,
