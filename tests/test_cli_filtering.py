@@ -1,10 +1,12 @@
 """The command that draws how clusters are peeled off a table."""
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from asterism import DAC
 from asterism.cli.app import _run
+from asterism.plotting import plot_filtering
 from asterism.priors import ClusterMixturePrior
 from asterism.training import TrainingPlan
 from command_line import succeed, table  # noqa: F401
@@ -65,6 +67,20 @@ def test_columns_are_encoded_as_for_clustering(weights, capfd):
         capfd, "plot", "filtering", "t.csv", "--weights", weights, "--drop", "kind", "-q"
     )
     assert err == ""
+
+
+def test_missing_cells_are_filled_as_asked(table, weights, capfd, monkeypatch):  # noqa: F811
+    table.loc[3, "height"] = np.nan
+    table.to_csv("t.csv", index=False)
+    filled = []
+    monkeypatch.setattr(
+        "asterism.plotting.plot_filtering",
+        lambda X, *rest, **options: filled.append(X[3, 0]) or plot_filtering(X, *rest, **options),
+    )
+    for missing in ("neighbours", "column"):
+        arguments = ["plot", "filtering", "t.csv", "--weights", weights, "--drop", "kind", "-q"]
+        succeed(capfd, *arguments, "--missing", missing)
+    assert filled[0] != filled[1]
 
 
 @pytest.mark.usefixtures("table")

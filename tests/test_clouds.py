@@ -144,6 +144,28 @@ def test_columns_are_let_out_for_clouds_with_tails(tmp_path):
     assert Asterism(2, tails="keep", random_state=0).fit(x).cloud_tails_ is None
 
 
+def test_models_saved_before_clouds_had_tails_still_predict():
+    x, _ = two_clouds(600, 8, 4.0)
+    model = Asterism(2, random_state=0).fit(x)
+    expected = model.predict_proba(x)
+    assert model.cloud_freedom_ is None
+    del model.cloud_freedom_, model.cloud_tails_
+    np.testing.assert_array_equal(model.predict_proba(x), expected)
+
+
+def test_a_few_cells_far_out_do_not_hide_clouds():
+    chance = np.random.default_rng(0)
+    truth = np.arange(2000) % 2
+    x = 0.02 * chance.standard_normal((2000, 4)) + truth[:, None]
+    x[chance.choice(2000, 8, replace=False), chance.integers(4, size=8)] = 1e4
+    x -= x.mean(axis=0)
+    tails = find_tails(x)
+    clouds = draw_clouds(tails.pull(x), tails.pull(x), truth, always, tails)
+    assert clouds.tails is not None
+    assert 1 / clouds.factors[0] < 0.1
+    assert np.isfinite(clouds.responsibilities(np.full((1, 4), 1e30))).all()
+
+
 def test_letting_out_undoes_pulling_in_and_keeps_densities():
     chance = np.random.default_rng(0)
     x = np.c_[chance.standard_t(2, 4000), chance.standard_normal(4000)]

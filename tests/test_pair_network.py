@@ -44,7 +44,6 @@ def test_permuting_rows_permutes_the_answer(relations):
 
 
 def test_reading_without_gradients_is_the_same(relations):
-    """A few rows at a time, each pair once: more rows than are judged together."""
     network = PairNetwork(width=16, heads=2, n_blocks=2)
     reading = network.read(relations)
     with torch.no_grad():
@@ -56,6 +55,42 @@ def test_reading_without_gradients_is_the_same(relations):
     torch.testing.assert_close(again.counts, reading.counts, **close)
     torch.testing.assert_close(first.logits, reading.logits[:, :35], **close)
     torch.testing.assert_close(against.logits, reading.logits, **close)
+
+
+def test_rows_are_read_in_parts_as_at_once():
+    """Each pair is judged once, and parts are written over each other."""
+    batch = TabularPrior(n_points=(60, 60)).sample(2, torch.Generator().manual_seed(5))
+    context, features = describe(batch.x.double())
+    crossed = cross_features(context, batch.x[:, 10:50].double())
+    network = PairNetwork(width=16, heads=2, n_blocks=2).double()
+    with torch.no_grad():
+        whole = network.read(relations_of(features, context, 60))
+        parts = network.read(relations_of(features, context, 25))  # the last has ten
+        against = network.read(relations_of(crossed, context, 40), whole.states)
+        in_turn = network.read(relations_of(crossed, context, 17), whole.states)
+    torch.testing.assert_close(parts.logits, whole.logits)
+    torch.testing.assert_close(parts.counts, whole.counts)
+    torch.testing.assert_close(parts.states[-1], whole.states[-1])
+    torch.testing.assert_close(in_turn.logits, against.logits)
+
+
+def test_parts_are_refused_in_training():
+    batch = TabularPrior(n_points=(60, 60)).sample(2, torch.Generator().manual_seed(5))
+    context, features = describe(batch.x)
+    network = PairNetwork(width=16, heads=2, n_blocks=2)
+    with pytest.raises(ValueError, match="3 parts"):
+        network.read(relations_of(features, context, 25))
+    with torch.no_grad(), pytest.raises(ValueError, match="n_judged"):
+        network.read(relations_of(features, context, 25), n_judged=35)
+
+
+def test_contexts_that_stand_alone_have_the_same_features_and_no_others():
+    batch = TabularPrior(n_points=(60, 60)).sample(2, torch.Generator().manual_seed(5))
+    (context, features), (alone, own) = describe(batch.x), describe(batch.x, alone=True)
+    assert torch.equal(own.maps.features(), features.maps.features())
+    assert torch.equal(alone.facts, context.facts)
+    with pytest.raises(ValueError, match="described alone"):
+        cross_features(alone, batch.x)
 
 
 def test_a_row_of_the_context_is_read_alone_as_among_the_others():
@@ -73,6 +108,7 @@ def test_a_row_of_the_context_is_read_alone_as_among_the_others():
     torch.testing.assert_close(one.maps.features(), crossed.maps.features()[:, :, 7:8])
     network = PairNetwork(width=16, heads=2, n_blocks=2).double()
 
+    @torch.no_grad()
     def read(features, memory=None):
         return network.read(relations_of(features, context), memory)
 

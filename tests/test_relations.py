@@ -261,3 +261,20 @@ def test_far_clusters_are_seen_alike_from_both_sides():
     pairs = describe(x)[1].maps.features()
     assert torch.equal(pairs[:, 7], pairs[:, 7].mT)
     assert torch.equal(pairs[:, 8], pairs[:, 8].mT)
+
+
+def test_features_stand_in_the_order_of_their_names():
+    x = torch.from_numpy(chance().standard_normal((1, 50, 3)))
+    context, features = describe(x)
+    pairs = dict(zip(PAIR_FEATURES, features.maps.features()[0], strict=True))
+    distance = torch.cdist(x, x)[0]
+    off = ~torch.eye(50, dtype=torch.bool)
+    expected = (distance / distance.flatten().median()).log()
+    torch.testing.assert_close(pairs["distance"][off], expected[off], atol=1e-6, rtol=0.0)
+    names = [name.removeprefix("silhouette_") for name in ROW_FEATURES if "silhouette_" in name]
+    for name, labels in zip(names, context.labels[0].T, strict=True):
+        same = (labels[:, None] == labels[None]).to(x.dtype)
+        assert torch.equal(pairs[name], same)
+    scale = distance.topk(11, largest=False).values[:, -1]
+    local = (distance / (scale[:, None] * scale[None]).sqrt()).log()
+    torch.testing.assert_close(pairs["local"][off], local[off], atol=1e-6, rtol=0.0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import pdist
 
 from asterism.functional.sets import DatasetPrior
 from asterism.priors import TabularPrior
@@ -248,19 +249,22 @@ def test_unions_join_neighbours_and_leave_at_least_two():
     assert unions(x[:20], two, c) is two
 
 
-def test_groups_that_cross_clusters_part_rows_but_less_than_the_clusters_do():
-    labels = np.arange(600) % 2
+@pytest.mark.parametrize("n_clusters", [2, 8])
+def test_groups_that_cross_clusters_are_nearer_to_each_other_than_these(n_clusters):
+    labels = np.arange(1600) % n_clusters
     for seed in range(10):
         c = chance(seed)
-        x = 6.0 * labels[:, None] * [1.0, 0, 0, 0] + 0.2 * c.standard_normal((600, 4))
-        moved = crossed(x, labels, c)
-        shift = moved - x
-        assert 2 <= len(np.unique(shift.round(6), axis=0)) <= 4
-        size = np.sqrt((shift**2).sum(axis=1).mean())
-        assert 0.8 < size < 3.3  # the clusters are three from their mean
-        means = np.stack([shift[labels == k].mean(axis=0) for k in (0, 1)])
-        assert np.linalg.norm(means[0] - means[1]) < 0.35 * size  # no word of the clusters
-    assert crossed(x, np.zeros(600, dtype=int), chance()) is x
+        centers = 6 * c.standard_normal((n_clusters, 4))
+        x = centers[labels] + 0.2 * c.standard_normal((1600, 4))
+        shift = crossed(x, labels, c) - x
+        groups, group = np.unique(shift.round(6), axis=0, return_inverse=True)
+        assert 2 <= len(groups) <= 4
+        nearest = pdist(np.stack([x[labels == k].mean(axis=0) for k in range(n_clusters)])).min()
+        assert 0.29 * nearest < pdist(groups).max() < 1.01 * nearest
+        table = np.histogram2d(labels, group, (n_clusters, len(groups)))[0] / len(x)
+        alone = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
+        assert np.abs(table - alone).max() < 0.03  # no word of the clusters
+    assert crossed(x, np.zeros(1600, dtype=int), chance()) is x
 
 
 def test_copies_are_of_rows_that_are_there():
@@ -275,10 +279,24 @@ def test_copies_are_of_rows_that_are_there():
     assert 10 <= whole <= 30
 
 
-def test_tables_have_copies_and_keep_their_clusters():
-    prior, found = TabularPrior(), 0
-    for seed in range(120):
+def test_copies_are_copies_of_whole_rows_with_their_labels(monkeypatch):
+    prior = TabularPrior(n_points=(120, 120))
+    laid_out = []
+
+    def attempt(self, n, _):
+        laid_out.append(n)
+        return np.arange(n)[:, None] * 1.0, np.arange(n) % 3
+
+    monkeypatch.setattr(TabularPrior, "_attempt", attempt)
+    monkeypatch.setattr(TabularPrior, "_recoverable", lambda *_: True)
+    copies = 0
+    for seed in range(200):
         x, labels = prior.draw(120, chance(seed))
-        assert len(x) == len(labels) == 120
-        found += len(np.unique(x, axis=0)) < 100 and x.shape[1] > 3 and x.std() > 0
-    assert found >= 2
+        assert np.array_equal(x[:, 0] % 3, labels)
+        assert sorted(set(x[:, 0])) == list(range(laid_out[-1]))
+        copies += laid_out[-1] < 120
+    assert 2 <= copies <= 25  # one in twenty
+    laid_out.clear()
+    for seed in range(60):
+        prior.draw(80, chance(seed))
+    assert set(laid_out) == {80}  # few rows are left as they are

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from asterism.functional.pairs import LIMIT, TINY
 from asterism.functional.probes import QuickPartitions, pieces, principal_axes
 
 __all__ = ["STEPS", "count_facts", "gather_facts"]
@@ -42,7 +43,6 @@ _EDGE, _MIDDLE = 0.15, 0.2
 _FLAT = 1e-4  # share of the leading variance below which an axis is taken for none
 _GAP = 0.05  # relative difference of two variances at which their axes are half clear
 _PIECE, _LEAST = 0.02, 5  # share of the rows, and number, that a piece has at least
-_TINY, _LIMIT = 1e-6, 6.0
 
 
 def count_facts(families: Sequence[Sequence[int]], n_walks: int) -> int:
@@ -135,9 +135,9 @@ def _share_below(values: Tensor, limit: float) -> Tensor:
 
 def _slopes(inertia: Tensor, counts: Sequence[int]) -> Tensor:
     """How fast the sum of squares falls with the number of clusters, (B, counts)."""
-    left = F.pad(inertia.clamp_min(_TINY).log(), (1, 0))
+    left = F.pad(inertia.clamp_min(TINY).log(), (1, 0))
     steps = torch.tensor((1, *counts), dtype=inertia.dtype, device=inertia.device).log()
-    return (-left.diff(dim=-1) / steps.diff() - 0.7).clamp(-_LIMIT, _LIMIT)
+    return (-left.diff(dim=-1) / steps.diff() - 0.7).clamp(-LIMIT, LIMIT)
 
 
 def _sizes(x: Tensor) -> Tensor:

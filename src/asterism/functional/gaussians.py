@@ -9,10 +9,20 @@ import math
 
 import numpy as np
 import torch
+from torch import Tensor
 
-__all__ = ["fit_round", "gaussian_log_prob", "round_log_prob", "squared_distances"]
+__all__ = [
+    "RISE",
+    "about_origin",
+    "fit_round",
+    "gaussian_log_prob",
+    "moved",
+    "round_log_prob",
+    "squared_distances",
+]
 
-_RISE = 1e-4
+RISE = 1e-4
+"""Rise of the mean log density a row at which a fit ends."""
 
 
 def gaussian_log_prob(X: np.ndarray, means: np.ndarray, cholesky: np.ndarray) -> np.ndarray:
@@ -54,11 +64,7 @@ def fit_round(
     >>> means.ravel().tolist(), deviation
     ([1.0, 11.0], 1.0)
     """
-    origin = X.mean(axis=0)
-    rows, centers = (
-        torch.from_numpy(np.ascontiguousarray(part - origin, dtype=np.float64))
-        for part in (X, means)
-    )
+    origin, rows, centers = about_origin(X, means)
     total, dim = float(rows.square().sum()), rows.shape[1]
     apart = squared_distances(rows, centers)
     variance = max(float(apart.amin(dim=1).mean()) / dim, floor)
@@ -67,21 +73,36 @@ def fit_round(
         logits = apart / (-2 * variance)
         best = logits.logsumexp(dim=1) if soft else logits.amax(dim=1)
         level = float(best.mean()) - 0.5 * dim * math.log(variance)
-        if level - before < _RISE:
+        if level - before < RISE:
             break
         before = level
         nearest = apart.argmin(dim=1)
         shares = logits.softmax(dim=1) if soft else torch.eye(len(centers)).to(rows)[nearest]
-        sizes = shares.sum(dim=0)
-        moved = shares.mT @ rows / sizes.clamp_min(1e-300)[:, None]
-        centers = torch.where(sizes[:, None] > 0, moved, centers)
-        left = total - float((sizes * centers.square().sum(dim=1)).sum())
+        centers = moved(rows, shares, centers)
+        left = total - float((shares.sum(dim=0) * centers.square().sum(dim=1)).sum())
         variance = max(left / rows.numel(), floor)
         apart = squared_distances(rows, centers)
     return centers.numpy() + origin, math.sqrt(variance)
 
 
-def squared_distances(rows: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
+def about_origin(X: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, Tensor, Tensor]:
+    """Mean of the rows, and rows and means less that mean, in double precision."""
+    origin = X.mean(axis=0)
+    rows, centers = (
+        torch.from_numpy(np.ascontiguousarray(part - origin, dtype=np.float64))
+        for part in (X, means)
+    )
+    return origin, rows, centers
+
+
+def moved(rows: Tensor, weights: Tensor, centers: Tensor) -> Tensor:
+    """Weighted means (K, D) of rows (N, D) by weights (N, K); without any a centre stays."""
+    sizes = weights.sum(dim=0)
+    means = weights.mT @ rows / sizes.clamp_min(1e-300)[:, None]
+    return torch.where(sizes[:, None] > 0, means, centers)
+
+
+def squared_distances(rows: Tensor, centers: Tensor) -> Tensor:
     """|x_i − μ_k|² (N, K); both should lie about the origin, so that squares do not cancel."""
     squares = rows.square().sum(dim=1)[:, None] + centers.square().sum(dim=1)
     return (squares - 2 * rows @ centers.mT).clamp_min(0)

@@ -8,11 +8,10 @@ rows as are wanted. What each means: :mod:`asterism.functional.relations`.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["LIMIT", "TINY", "PairMaps", "smallest"]
+__all__ = ["LIMIT", "TINY", "PairMaps"]
 
 TINY = 1e-6
 """Share of the median distance below which rows are taken to be no nearer."""
@@ -45,7 +44,7 @@ class PairMaps(NamedTuple):
         return self.own_scale.shape[1]
 
     def features(self, rows: slice = slice(None), out: Tensor | None = None) -> Tensor:
-        """Features (B, F, R, N) of some of the rows, each written where it belongs.
+        """Features (B, F, R, N) of some of the rows, in the order of ``relations.PAIR_FEATURES``.
 
         ``out`` is what was made of as many rows before, and is written over if it fits: new memory
         would take longer to get than to fill.
@@ -83,15 +82,3 @@ def _shared(near: Tensor, others: Tensor) -> Tensor:
     """Neighbours (B, R, N) in common, as a share of the neighbours of both."""
     sizes = near.sum(dim=2)[:, :, None] * others.sum(dim=2)[:, None]
     return near @ others.mT / sizes.clamp_min(1).sqrt()
-
-
-def smallest(values: Tensor, count: int) -> Tensor:
-    """The ``count`` smallest of values (..., N), rising; numpy selects in a fifth of torch's time.
-
-    >>> smallest(torch.tensor([[3.0, 1.0, 2.0]]), 2).tolist()
-    [[1.0, 2.0]]
-    """
-    if values.device.type != "cpu" or count >= values.shape[-1]:
-        return values.topk(count, largest=False).values
-    found = np.partition(values.detach().numpy(), count - 1, axis=-1)[..., :count]
-    return torch.from_numpy(np.sort(found, axis=-1))

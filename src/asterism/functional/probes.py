@@ -7,6 +7,7 @@ quick_groups      the same from distances alone
 local_metric      a linear map after which clusters of one shape are round
 principal_axes    directions of the largest variance
 pieces            what falls apart when long steps are forbidden
+smallest          the smallest of many numbers
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ __all__ = [
     "principal_axes",
     "quick_groups",
     "quick_kmeans",
+    "smallest",
     "walk_powers",
 ]
 
@@ -78,10 +80,28 @@ def pieces(paths: Tensor, longest: Tensor, least: int) -> tuple[Tensor, Tensor]:
     return number, share
 
 
+def smallest(values: Tensor, count: int) -> Tensor:
+    """The ``count`` smallest of values (..., N), rising, without gradients.
+
+    On the CPU numpy selects them in a fifth of torch's time.
+
+    >>> smallest(torch.tensor([[3.0, 1.0, 2.0]]), 2).tolist()
+    [[1.0, 2.0]]
+    """
+    values = values.detach()
+    if values.device.type != "cpu" or count >= values.shape[-1]:
+        return values.topk(count, largest=False).values
+    found = np.partition(values.numpy(), count - 1, axis=-1)[..., :count]
+    return torch.from_numpy(np.sort(found, axis=-1))
+
+
 def walk_powers(
     step: Tensor, lengths: Sequence[int], *, shorter: bool = True
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Walks of t − 1, if ``shorter``, and of t steps for every t of ``lengths``, powers of two."""
+    """Walks of t − 1, if ``shorter``, and of t steps for every t of ``lengths``.
+
+    These are rising powers of two, the first two at the least.
+    """
     before: list[Tensor] = []
     after: list[Tensor] = []
     power, steps, less = step, 1, step  # less is step to the power steps − 1, once there are two

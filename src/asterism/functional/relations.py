@@ -39,7 +39,7 @@ import torch
 from torch import Tensor
 
 from asterism.functional.facts import count_facts, gather_facts
-from asterism.functional.pairs import LIMIT, TINY, PairMaps, smallest
+from asterism.functional.pairs import LIMIT, TINY, PairMaps
 from asterism.functional.probes import (
     local_metric,
     minimax_paths,
@@ -47,6 +47,7 @@ from asterism.functional.probes import (
     nearest_groups,
     quick_groups,
     quick_kmeans,
+    smallest,
     walk_powers,
 )
 
@@ -116,7 +117,7 @@ _BRIDGE = 1e-8  # weight between any two rows, so that pieces have a distance to
 class Features(NamedTuple):
     """Rows (B, Q) towards a context (B, N)."""
 
-    maps: PairMaps  # what pairs of rows have in common: ``maps.features(rows)`` (B, F, R, N)
+    maps: PairMaps  # of pairs of rows: ``maps.features()`` is (B, F, Q, N)
     rows: Tensor  # (B, Q, R) of single rows
     nearest: Tensor  # (B, Q) row of the context
     gaps: Tensor  # (B, Q) log distance to the fifth neighbour, in units of the median distance
@@ -207,6 +208,10 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
 
 def cross_features(context: Context, x: Tensor) -> Features:
     """Features of new rows x (B, Q, D) towards the rows of the context."""
+    if not len(context.walks):
+        raise ValueError(
+            "the context was described alone: describe(x) lets further rows be related"
+        )
     x = (x - context.center) / context.size
     views = [_distances(x, context.x)]
     for view in (context.leading, context.affine):

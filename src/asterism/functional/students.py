@@ -8,7 +8,7 @@ A row's weight in the fit is r_ik u_ik, with r_ik its share of cloud k and
 
 so that centres lie where rows are dense, not in the mean of all. In many columns that is what tells
 peaked clouds apart: k-means is led by the rows far out, which are nearly as far from either centre.
-All clouds share σ, ν and the weight 1/K; ν goes up or down by an octave with every round.
+All clouds share σ, ν and the weight 1/K; with every round ν goes up or down by an octave, or stays.
 
 Peel & McLachlan, "Robust mixture modelling using the t distribution", Statistics and Computing
 2000.
@@ -20,12 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asterism.functional.gaussians import squared_distances
+from asterism.functional.gaussians import RISE, about_origin, moved, squared_distances
 
 __all__ = ["fit_tailed", "tailed_log_prob"]
 
-_RISE = 1e-4
-_LEAST, _MOST = 1.0, 64.0  # degrees of freedom; the latter are as good as a Gaussian's
+_LEAST, _MOST = 1.0, 64.0  # degrees of freedom; beyond, a Gaussian serves as well
 
 
 def tailed_log_prob(
@@ -59,11 +58,7 @@ def fit_tailed(
     >>> bool(np.abs(means.ravel() - [0, 9]).max() < 0.3), freedom < 4
     (True, True)
     """
-    origin = X.mean(axis=0)
-    rows, centers = (
-        torch.from_numpy(np.ascontiguousarray(part - origin, dtype=np.float64))
-        for part in (X, means)
-    )
+    origin, rows, centers = about_origin(X, means)
     dim = rows.shape[1]
     squared = squared_distances(rows, centers)
     variance = max(float(squared.amin(dim=1).median()) / dim, floor)
@@ -74,13 +69,11 @@ def fit_tailed(
             (_joint(scaled, dim, nu) for nu in _neighbours(freedom)), key=lambda found: found[1]
         )
         level -= 0.5 * dim * math.log(variance)
-        if level - before < _RISE:
+        if level - before < RISE:
             break
         before = level
         weights = logits.softmax(dim=1) * ((freedom + dim) / (freedom + scaled))
-        sizes = weights.sum(dim=0)
-        moved = weights.mT @ rows / sizes.clamp_min(1e-300)[:, None]
-        centers = torch.where(sizes[:, None] > 0, moved, centers)
+        centers = moved(rows, weights, centers)
         squared = squared_distances(rows, centers)
         variance = max(float((weights * squared).sum()) / rows.numel(), floor)
     return centers.numpy() + origin, math.sqrt(variance), freedom

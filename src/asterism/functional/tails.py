@@ -21,6 +21,7 @@ HEAVY = 5.0
 """Excess kurtosis from which on a column is pulled in: that of a Gaussian is 0, of a Laplace 3."""
 
 _PINCH = 2.0
+_FURTHEST = 300.0  # beyond it what is let out has no square
 
 
 class Tails(NamedTuple):
@@ -45,6 +46,7 @@ class Tails(NamedTuple):
         """
         heavy = np.flatnonzero(self.pinch)
         X, pulled = X.astype(np.float64), X[:, heavy] / self.gain[heavy]
+        pulled = np.clip(pulled, -_FURTHEST, _FURTHEST)
         X[:, heavy] = np.sinh(pulled) / self.pinch[heavy]
         slope = np.log(np.cosh(pulled)) - np.log(self.gain[heavy] * self.pinch[heavy])
         return X, slope.sum(axis=1)

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from asterism.functional.pairs import smallest
+from asterism.functional.probes import smallest
 from asterism.functional.relations import (
     N_FACTS,
     PAIR_FEATURES,
@@ -81,13 +81,17 @@ def relate(batch: SetBatch) -> Relations:
 
 
 def relations_of(
-    features: Features, context: Context, n_at_once: int = ROWS_AT_ONCE
+    features: Features, context: Context, n_at_once: int | None = None
 ) -> Iterator[Relations]:
     """What the network reads of rows, ``n_at_once`` at a time: what is made stays in the cache.
 
-    The pairs of one part are gone when the next is asked for.
+    By default a few on the CPU, elsewhere all. The pairs of one part are gone when the next is
+    asked for.
     """
     pairs = None
+    if n_at_once is None:
+        on_cpu = context.x.device.type == "cpu"
+        n_at_once = ROWS_AT_ONCE if on_cpu else features.maps.n_rows
     for start in range(0, features.maps.n_rows, n_at_once):
         rows = slice(start, start + n_at_once)
         pairs = features.maps.features(rows, out=pairs)
@@ -196,8 +200,8 @@ class PairNetwork(nn.Module):
     ) -> Reading:
         """Read rows among themselves, or, with the ``memory`` of a context, each against that.
 
-        Relations may come in parts, of some rows each. ``n_judged`` asks for the logits of the
-        first rows only; the count is judged by these, and all rows then come at once.
+        Relations may come in parts, of some rows each, but in training, where ``n_judged`` asks
+        for the logits of the first rows only; the count is judged by these.
         """
         parts = [relations] if isinstance(relations, Relations) else relations
         tokens, seen, biases = [], [], []
@@ -205,6 +209,8 @@ class PairNetwork(nn.Module):
             tokens.append(part.tokens)
             seen.append(self._look(part))  # (B, hidden, rows, N)
             biases.append(on_maps(self.bias, seen[-1]).chunk(len(self.blocks), dim=1))
+        if len(seen) > 1 and (n_judged is not None or torch.is_grad_enabled()):
+            raise ValueError(f"{len(seen)} parts: with n_judged or gradients all rows come at once")
         x = self.embed(torch.cat(tokens, dim=1))
         states = [x]
         for depth, block in enumerate(self.blocks):

@@ -6,12 +6,14 @@ appended to itself. From the rows alone it cannot be known which division is mea
 should say so: that rows of two clusters may well be of one class.
 
     unions     labels (N,) of classes made of neighbouring clusters
-    crossed    rows (N, D) moved by groups that know nothing of the labels, by less than they differ
+    crossed    rows (N, D) moved by groups that know nothing of the labels, by less than the nearest
+               clusters are apart
     copied     which row of a smaller table each row of this one is
 """
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.spatial.distance import pdist
 
 __all__ = ["copied", "crossed", "unions"]
 
@@ -26,34 +28,31 @@ def unions(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> np
     n_clusters = int(labels.max()) + 1
     if n_clusters < 3:
         return labels
-    means = np.stack([x[labels == k].mean(axis=0) for k in range(n_clusters)])
     fewer = np.arange(2, n_clusters)
     n_classes = int(chance.choice(fewer, p=(weights := 1.0 / fewer) / weights.sum()))
-    classes = fcluster(linkage(means, "average"), n_classes, "maxclust")
-    return np.unique(classes[labels], return_inverse=True)[1]
+    classes = cut_tree(linkage(_means(x, labels), "average"), n_classes)[:, 0]
+    return classes[labels]
 
 
 def crossed(x: np.ndarray, labels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-    """Rows moved by two to four groups that cross the clusters, by less than the clusters differ.
+    """Rows moved by two to four groups that cross the clusters.
 
-    The groups differ along a random direction, or in some of the columns only.
+    The groups are no further from each other than the nearest two clusters are. They differ along
+    random directions, or in some of the columns only.
     """
     n_clusters = int(labels.max()) + 1
     if n_clusters < 2:  # the groups would be the clusters
         return x
-    n, dim = x.shape
-    means = np.stack([x[labels == k].mean(axis=0) for k in range(n_clusters)])
-    apart = np.sqrt(((means[labels] - x.mean(axis=0)) ** 2).sum(axis=1).mean())
+    dim = x.shape[1]
     n_groups = int(chance.choice([2, 3, 4], p=[0.6, 0.25, 0.15]))
-    group = chance.choice(n_groups, size=n, p=chance.dirichlet(np.full(n_groups, 3.0)))
+    group = chance.choice(n_groups, size=len(x), p=chance.dirichlet(np.full(n_groups, 3.0)))
     offsets = chance.standard_normal((n_groups, dim))
     if chance.random() < 0.5:
         touched = np.less(chance.random(dim), 0.4)
         touched[chance.integers(dim)] = True
         offsets *= touched
-    offsets -= offsets[group].mean(axis=0)
-    size = np.sqrt((offsets[group] ** 2).sum(axis=1).mean())
-    return x + chance.uniform(0.3, 1.0) * apart / max(float(size), 1e-9) * offsets[group]
+    reach = chance.uniform(0.3, 1.0) * pdist(_means(x, labels)).min()
+    return x + reach / max(float(pdist(offsets).max()), 1e-9) * offsets[group]
 
 
 def copied(n_rows: int, chance: np.random.Generator) -> np.ndarray:
@@ -64,3 +63,7 @@ def copied(n_rows: int, chance: np.random.Generator) -> np.ndarray:
     n_distinct = max(1, int(n_rows * chance.uniform(0.5, 0.95)))
     again = chance.integers(n_distinct, size=n_rows - n_distinct)
     return np.concatenate([np.arange(n_distinct), again])
+
+
+def _means(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return np.stack([x[labels == k].mean(axis=0) for k in range(int(labels.max()) + 1)])

@@ -10,16 +10,17 @@ How hard and how fine a data set is comes first, whatever the dimension:
     d ~ 8 % one; 19 % two; 8 % three; 65 % log-uniform to ``max_columns``; kinds have more
     N ~ log-uniform, weights ~ Dirichlet(α), α from very uneven to even
 
-One in nine data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in thirteen
+One in nine data sets is of one to five clouds that overlap, δ from 1.8 to 3.2; one in fourteen
 is a crowd, from six clouds to one for every eight rows, but no more than half as many again as
-``max_clusters``, with probability ∝ 1/K, δ from 2.1 to 8. The others have a layout (``_SHARES``; where one does
-not fit K or d, scattered), shapes, warps, shears, noise rows and columns, and what happens to
-columns on the way to a table. Half of those with five columns or more, but for coded ones and
-kinds, are laid out in two to six dimensions, of which the columns tell; the columns' own noise
-brings clusters nearer than δ. Half of the kinds with more than four columns, and some of these,
-come as principal scores. In a table of four columns or more, scattered clusters are now and then
-finer than the labels, or crossed by groups that the labels know nothing of; one table in twenty has
-copies of its rows (``divisions``).
+``max_clusters``, with probability ∝ 1/K, δ from 2.1 to 8. The others have a layout (``_SHARES``;
+where one does not fit K or d, scattered), shapes, warps, shears, noise rows and columns, and what
+happens to columns on the way to a table. Half of those with five columns or more, but for coded
+ones and kinds, are laid out in two to six dimensions, of which the columns tell; the columns' own
+noise brings clusters nearer than δ. Half of the kinds with more than four columns, and some of
+these, come as principal scores. In a table of four columns or more, scattered clusters are now and
+then finer than the labels, or crossed by groups that the labels know nothing of; one table in
+twenty, of those with 96 rows or more, has copies of its rows, and is laid out with a quarter of
+them or more (``divisions``).
 
 A draw whose clusters are not found again by nine nearest neighbours that know all the true labels,
 nor by round Gaussians around the true means, is thrown away, if it takes no more than twenty draws:

@@ -126,7 +126,10 @@ def _tailed(
     if tails is not None:
         (X, _), (context, _) = tails.release(X), tails.release(context)
     begun = _means(context, labels)
-    means, scale, freedom = fit_tailed(X, begun, floor=_floor(X), n_steps=_STEPS)
+    # A few cells far out would raise the floor above the clouds.
+    middle = np.median(np.abs(X - np.median(X, axis=0)), axis=0)
+    floor = max(_FLOOR * float(np.mean(middle**2)), 1e-12)
+    means, scale, freedom = fit_tailed(X, begun, floor=floor, n_steps=_STEPS)
     return _alike(means, scale)._replace(freedom=freedom, tails=tails)
 
 

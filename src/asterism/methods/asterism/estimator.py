@@ -3,8 +3,8 @@
     P_ij = probability that rows i and j share a cluster, by a network trained on synthetic tables
     p(K) = its belief over the number of clusters
     ĉ    = the partition of the largest expected score under both, within what is known
-    r_ik ∝ mean of P_ij over the rows j of cluster k; where clusters are like Gaussian clouds, and
-           the network agrees, mostly what clouds fitted to all rows say
+    r_ik ∝ mean of P_ij over the rows j of cluster k; where clusters are like clouds, and the
+           network agrees, mostly what clouds fitted to all rows say
 
 The network reads at most ``context_size`` rows together, the context. Of a larger table it reads a
 sample that covers rare regions, then every other row by itself, by its relations to that sample.
@@ -108,15 +108,16 @@ class Asterism(InspectionMixin, DecisionMixin, AmortizedClusterer):
         Probability that two of them share a cluster.
     cluster_means_, cluster_sizes_ : ndarray of shape (n_clusters, n_features), (n_clusters,)
         Mean of every column in each cluster, in the user's units, and its rows.
+    column_means_, column_deviations_ : ndarray of shape (n_features,)
+        The same over all rows.
     cloud_log_weights_, cloud_means_, cloud_factors_ : ndarray
-        The clouds, where the clusters were drawn as such, in the coordinates the network reads;
-        factors of the precisions, or one number a cloud that is round.
+        The clouds, only where the clusters were drawn as such, in the coordinates the network
+        reads (but for ``cloud_tails_``); factors of the precisions, or for round clouds one over
+        the scale.
     cloud_freedom_ : float or None
         Degrees of freedom of the clouds, if they have heavy tails; None for Gaussians.
     cloud_tails_ : ndarray of shape (2, n_features) or None
-        Columns let out again before rows are compared with such clouds, if any.
-    column_means_, column_deviations_ : ndarray of shape (n_features,)
-        The same over all rows.
+        Columns that are let out again before rows are compared with the clouds, if any.
     prototypes_ : ndarray of shape (n_clusters, 3)
         Most typical rows of each cluster; -1 where there are fewer.
     module_ : torch.nn.Module

@@ -38,8 +38,8 @@ class RowsMixin:
     cloud_log_weights_: np.ndarray
     cloud_means_: np.ndarray
     cloud_factors_: np.ndarray
-    cloud_freedom_: float | None
-    cloud_tails_: np.ndarray | None
+    cloud_freedom_: float | None = None  # models saved before there were any have none
+    cloud_tails_: np.ndarray | None = None
     reference_rows_: np.ndarray
     reference_gaps_: np.ndarray
     reference_membership_: np.ndarray
