@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from asterism.functional.filtering import (
     Claim,
-    draw_index,
+    draw_indices,
     equal_rows,
     filter_sets,
     first_claim,
@@ -344,7 +344,7 @@ def test_what_is_not_a_number_still_ends():
 def test_anchors_are_drawn_evenly_from_what_is_left():
     left = torch.tensor([True, False, True, True])
     chance = torch.Generator().manual_seed(0)
-    drawn = torch.stack([draw_index(left, chance) for _ in range(300)])
+    drawn = draw_indices(left.expand(300, -1), [chance] * 300)
     counts = torch.bincount(drawn, minlength=4)
     assert counts[1] == 0
     assert counts[[0, 2, 3]].min() > 70

@@ -51,6 +51,9 @@ Self = TypeVar("Self", bound="AmortizedClusterer")
 
 Inference = dict[str, np.ndarray]
 
+_PLAIN = (bool, int, float, str, tuple, type(None), np.generic, Path)
+"""Kinds of parameters that estimators may share."""
+
 _TRAINED = ("module_", "architecture_", "spread_", "place_", "history_", "network_")
 """Fitted attributes that belong to the network, not to a data set."""
 
@@ -249,11 +252,11 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
         self._load_weights()
         fitted: list[Self] = []
         rows: list[np.ndarray] = []
+        # A clone looks up its parameters anew, which shows among thousands of small data sets.
+        plain = all(isinstance(value, _PLAIN) for value in self.get_params(deep=False).values())
+        first = self._unfitted()
         for number, data in enumerate(datasets):
-            twin = clone(self)
-            for name in _TRAINED:
-                if hasattr(self, name):
-                    setattr(twin, name, getattr(self, name))
+            twin = _twin(first) if plain else self._unfitted()
             try:
                 rows.append(read_rows(twin, data, reset=True))
                 twin._prepare(rows[-1])
@@ -264,6 +267,14 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
         for chunk in size_sorted_chunks([len(x) for x in rows], max_points):
             self._fit_together([fitted[i] for i in chunk], [rows[i] for i in chunk], seed)
         return fitted
+
+    def _unfitted(self: Self) -> Self:
+        """A clone with the same network."""
+        twin = clone(self)
+        for name in _TRAINED:
+            if hasattr(self, name):
+                setattr(twin, name, getattr(self, name))
+        return twin
 
     def _fit_together(self: Self, fitted: list[Self], rows: list[np.ndarray], seed: int) -> None:
         """Fit estimators to as many data sets, which the network reads at once."""
@@ -347,3 +358,10 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
     def _accept(self, answer: Inference) -> None:
         for name, value in answer.items():
             setattr(self, name, value)
+
+
+def _twin(estimator: Self) -> Self:
+    """Another estimator with the same parameters and the same network."""
+    twin = object.__new__(type(estimator))
+    twin.__dict__.update(estimator.__dict__)
+    return twin

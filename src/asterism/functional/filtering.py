@@ -20,7 +20,7 @@ The hard answer is the first pass with ℓ_k > 0, as it was for the points of th
 Lee, Lee & Teh, "Deep amortized clustering", 2019.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -33,7 +33,7 @@ __all__ = [
     "Claim",
     "FilteringPass",
     "FilteringPath",
-    "draw_index",
+    "draw_indices",
     "equal_rows",
     "filter_sets",
     "first_claim",
@@ -184,10 +184,19 @@ def equal_rows(rows: Tensor, row: Tensor) -> Tensor:
     return (rows - row).abs().amax(dim=-1) <= allowed
 
 
-def draw_index(left: Tensor, chance: torch.Generator) -> Tensor:
-    """Index of one of the points left (n,), uniform; a scalar."""
-    places = torch.nonzero(left).flatten()
-    return places[torch.randint(len(places), (1,), generator=chance).to(places.device)][0]
+def draw_indices(left: Tensor, chances: Sequence[torch.Generator]) -> Tensor:
+    """Index (b,) of one of the points left (b, n) of every set, uniform, each by its generator.
+
+    >>> draw_indices(torch.tensor([[False, True, False]]), [torch.Generator()])
+    tensor([1])
+    """
+    counts = left.sum(dim=1).tolist()
+    drawn = [
+        torch.randint(count, (1,), generator=chance)
+        for count, chance in zip(counts, chances, strict=True)
+    ]
+    rank = left.cumsum(dim=1) - 1  # of every point left among these
+    return (left & (rank == torch.stack(drawn).to(left.device))).to(torch.uint8).argmax(dim=1)
 
 
 # --- reading the record ---------------------------------------------------------------------------
@@ -244,6 +253,8 @@ def sum_by_group(log_p: Tensor, groups: Tensor, n_groups: int) -> Tensor:
     >>> sum_by_group(torch.zeros(1, 3), torch.tensor([1, 0, 1]), 2).exp()
     tensor([[1., 2.]])
     """
+    if torch.equal(groups, torch.arange(n_groups, device=groups.device)):  # each by itself
+        return log_p
     largest = log_p.amax(dim=-1, keepdim=True)
     member = F.one_hot(groups, n_groups).to(log_p.dtype)
     return ((log_p - largest).exp() @ member).log() + largest
@@ -251,8 +262,11 @@ def sum_by_group(log_p: Tensor, groups: Tensor, n_groups: int) -> Tensor:
 
 def group_moments(x: Tensor, labels: Tensor, names: Tensor) -> Mixture:
     """Share, mean and deviation of the rows (N, D) that carry each of the labels (K,)."""
-    parts = [x[labels == name] for name in names.tolist()]
-    counts = torch.tensor([len(part) for part in parts], dtype=x.dtype)
-    means = torch.stack([part.mean(dim=0) for part in parts])
-    scales = torch.stack([part.std(dim=0, correction=0) for part in parts])
-    return Mixture(torch.log(counts / counts.sum()), means, scales.clamp_min(_FLOOR))
+    member = (labels == names[:, None]).to(x.dtype)  # (K, N)
+    counts = member.sum(dim=1, keepdim=True)
+    means = member @ x / counts
+    # Means first, so that squares do not cancel where groups lie far from the origin.
+    owner = member.argmax(dim=0)
+    variances = member @ (x - means[owner]).square() / counts
+    share = counts.squeeze(1) / counts.sum()
+    return Mixture(share.log(), means, variances.sqrt().clamp_min(_FLOOR))

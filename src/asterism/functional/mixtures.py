@@ -135,6 +135,8 @@ def merge_components(mixture: Mixture, n_groups: int) -> Tensor:
 
 def pool_components(mixture: Mixture, groups: Tensor) -> Mixture:
     """One component for each group (K,) of components, of the same weight, mean and variance."""
+    if torch.equal(groups, torch.arange(len(groups), device=groups.device)):  # each by itself
+        return mixture._replace(log_weights=mixture.log_weights.clamp_min(LOG_FLOOR))
     member = torch.nn.functional.one_hot(groups).mT.bool()  # (G, K)
     log_share = torch.where(member, mixture.log_weights.clamp_min(LOG_FLOOR), -torch.inf)
     log_weights = log_share.logsumexp(dim=1)

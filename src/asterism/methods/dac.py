@@ -28,7 +28,7 @@ from asterism.exceptions import DataError
 from asterism.functional.filtering import (
     Claim,
     FilteringPath,
-    draw_index,
+    draw_indices,
     filter_sets,
     group_moments,
 )
@@ -218,8 +218,7 @@ class DAC(PassesMixin, AmortizedClusterer):
         def claim(rows: Tensor, left: Tensor, sets: Tensor) -> Claim:
             anchor = None
             if network.anchored:
-                chosen = [chances[b] for b in sets.tolist()]
-                anchor = torch.stack([draw_index(*pair) for pair in zip(left, chosen, strict=True)])
+                anchor = draw_indices(left, [chances[b] for b in sets.tolist()])
             reading = network.remember(rows, left, anchor)
             kept = {"context": reading.context, "memory": reading.memory}
             return Claim(reading.logits, anchor, kept)
