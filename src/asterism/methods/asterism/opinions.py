@@ -7,7 +7,7 @@ to agree with the truth to nine tenths, or one cluster so likely that nothing el
 p_v all of them, other views included,
 
     pooled   P̄ = mean of P_v,  p̄(K) = mean of p_v(K)
-    stated   P = σ(0.19 logit P̄ + 0.69 logit P_1 − 0.09),  p(K) ∝ √(p_1(K) p̄(K))
+    stated   P = σ(0.43 logit P̄ + 0.63 logit P_1 + 0.04),  p(K) ∝ √(p_1(K) p̄(K))
 
 A mean of beliefs is more cautious than any of them, which suits the choice of a partition: chosen
 by the pool it is better than by what is stated, on draws of the prior and elsewhere. But the pool
@@ -36,7 +36,7 @@ VIEWS = ("auto", "one", "all")
 """Whether to look at other views: where there is doubt, never, always."""
 
 _SURE = 0.9
-_POOLED, _FIRST, _LEVEL = 0.19, 0.69, -0.09
+_POOLED, _FIRST, _LEVEL = 0.43, 0.63, 0.04
 CERTAIN = 1e-4
 """Probabilities nearer to zero or one count as this."""
 
