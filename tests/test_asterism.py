@@ -386,3 +386,11 @@ def test_twice_the_rows_are_read_before_one_cluster_is_said():
         other = Asterism(**{"context_size": 256, "random_state": 0} | options).fit(X)
         assert len(other.context_indices_) == 256
     assert len(Asterism(context_size=350, random_state=0).fit(X).context_indices_) == 600
+
+
+def test_no_more_clusters_are_believed_in_than_there_are_rows():
+    for n in (2, 3, 5):
+        X = np.arange(2.0 * n).reshape(n, 2) ** 2
+        belief = Asterism(random_state=0).fit(X).k_posterior_
+        assert belief[n + 1 :].max() == 0
+        assert belief.sum() == pytest.approx(1)

@@ -325,6 +325,13 @@ def test_plots_of_a_labelled_table(table, capfd, tmp_path):
     assert b"--missing 'rows' is none of neighbours, column" in refused.stderr
 
 
+def test_what_was_written_beside_the_clusters_is_not_drawn(table, capfd, tmp_path):
+    succeed(capfd, "cluster", "t.csv", "--label", "kind", "--plot", "own.png", "-q", "--details")
+    succeed(capfd, "plot", "clusters", "t.clusters.csv", "--label", "kind", "-q")
+    own, again = ((tmp_path / name).read_bytes() for name in ("own.png", "clusters.png"))
+    assert own == again
+
+
 def test_a_plot_of_hard_clusters(table, capfd, tmp_path):
     succeed(capfd, "cluster", "t.csv", "-m", "hdbscan", "-q")
     succeed(capfd, "plot", "clusters", "t.clusters.csv", "-o", "c.pdf")

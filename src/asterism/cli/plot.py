@@ -45,10 +45,12 @@ def clusters(
     """Scatter of a table that 'asterism cluster' wrote."""
     check_picture(output, "--output")
     from asterism.io import TableEncoder
+    from asterism.pipeline.models import DETAILS
     from asterism.plotting import plot_clusters
 
     frame = _read(source, cluster_column)
-    extra = [cluster_column, *(c for c in [probability_column] if c in frame)]
+    written = [probability_column, *DETAILS]  # beside the clusters, by 'asterism cluster'
+    extra = [cluster_column, *(column for column in written if column in frame)]
     dropped = [*extra, *(drop or [])]
     encoder = TableEncoder(id_column, label_column, dropped, missing=missing)  # type: ignore[arg-type]
     probability = frame[probability_column].to_numpy() if probability_column in frame else None

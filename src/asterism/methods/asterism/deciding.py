@@ -81,7 +81,8 @@ class DecisionMixin(RowsMixin):
             P = constrain_similarity(P, constraints)
             stated = Belief(P, counts)
         self.similarity_ = stated.similarity.astype(np.float32)
-        self.k_posterior_ = np.append(0.0, restrict_counts(stated.counts, *(self._limits or (1,))))
+        low, high = self._limits or (1, len(P))
+        self.k_posterior_ = np.append(0.0, restrict_counts(stated.counts, low, min(high, len(P))))
         # No rule for new rows could part equal ones.
         labels = self._partition(P, counts, self._reader, constraints)[heads]
         self.context_labels_ = np.unique(labels, return_inverse=True)[1]
