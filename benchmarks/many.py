@@ -1,6 +1,6 @@
 """What a thousand small data sets cost: one call of a trained network, or a fit of each.
 
-    python benchmarks/many.py [--weights dac-mog dac-mog-small] [--batches 100] [--subset 100]
+    python benchmarks/many.py [--weights dac-mog dac-mog-quick …] [--batches 100] [--subset 100]
 
 Data      1000 mixtures of Gaussians in the plane, K ≤ 12, N in 300 … 999 (100 batches of ten, one N
           a batch), as the networks know them but for K, which was 4 at most in training.
@@ -49,7 +49,7 @@ from asterism.training import derive_seed
 SEED, BATCH_SIZE, BATCHES = 1909, 10, 100
 MAX_CLUSTERS, N_COMPONENTS, N_POINTS = 12, 20, (300, 999)
 LARGE = 100_000
-CONTEXTS = (100, 150, 300)
+CONTEXTS = (120, 150, 300)
 STEP_SHAPE, REPEATS = (10, 1000), 5
 PROTOCOL = __doc__.split("\n\n", 2)[2].strip()
 
@@ -247,7 +247,9 @@ def matmul_rate(rows: int, width: int) -> float:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--weights", nargs="+", default=["dac-mog", "dac-mog-small"])
+    parser.add_argument(
+        "--weights", nargs="+", default=["dac-mog", "dac-mog-small", "dac-mog-quick"]
+    )
     parser.add_argument("--batches", type=int, default=BATCHES, help="of ten data sets")
     parser.add_argument("--subset", type=int, help="data sets of the classical methods")
     parser.add_argument("--quick", action="store_true", help="print; nothing is written")
