@@ -93,6 +93,7 @@ def draw_clouds(
     if n_clusters == 1:
         return None
     X, context = X.astype(np.float64), context.astype(np.float64)
+    pulled = tails is not None and tails.pinch.any()
     own = worth(labels)
     least = own * (1 - _YIELD * (1 - own))
     agreed = []
@@ -102,7 +103,7 @@ def draw_clouds(
             _round(X, context, labels, soft=True),
             _round(X, context, labels, soft=False),
             _tailed(X, context, labels),
-            None if tails is None else _tailed(X, context, labels, tails),
+            _tailed(X, context, labels, tails) if pulled else None,
             _full(X, context, labels),
         )
         for clouds in drawings:

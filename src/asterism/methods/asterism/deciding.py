@@ -115,8 +115,6 @@ class DecisionMixin(RowsMixin):
         """Draw the clusters as clouds of ``rows``, where they are believed to be as good."""
         rows, context = self._in_clouds(rows), self._in_clouds(self.context_rows_)
         tails = self._coordinates.tails if self.axes_ is None else None
-        if tails is not None and not tails.pinch.any():
-            tails = None
         worth = partial(self._worth, belief)
         clouds = draw_clouds(rows, context, self.context_labels_, worth, tails)
         if clouds is None:
