@@ -73,11 +73,13 @@ def choose_partition(
     vi_weight: float = 0.25,
     n_refined: int = 3,
     candidates: Sequence[np.ndarray] = (),
+    tree: np.ndarray | None = None,
 ) -> np.ndarray:
     """Partition (N,) of the largest expected score among refined cuts and ``candidates``.
 
     ``n_clusters`` may be a number, which is honoured exactly, or a range (lowest, highest).
-    ``counts`` holds the probabilities of K = 1, 2, ….
+    ``counts`` holds the probabilities of K = 1, 2, …; ``tree`` is that of P given several clusters,
+    if it is there already.
 
     >>> P = np.kron(np.eye(2), np.full((3, 3), 0.9)) + 0.05
     >>> choose_partition(np.minimum(P, 1.0)).tolist()
@@ -102,7 +104,7 @@ def choose_partition(
         value = ari - (vi if rule == "vi" else vi_weight * vi)
         return value + count_weight * count_bonus(counts, k)
 
-    tree = similarity_tree(P)
+    tree = similarity_tree(P) if tree is None else tree
     counted = range(low, min(high, max(low, _MOST_CUTS), n) + 1)
     if rule == "ari":  # along the tree the expected ARI costs nothing, so that few cuts are made
         value = tree_scores(tree, P)[[k - 1 for k in counted]]

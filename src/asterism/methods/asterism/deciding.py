@@ -59,8 +59,9 @@ class DecisionMixin(RowsMixin):
     def _decide(self, readers: list[ContextReader], sample: sampling.Sample) -> None:
         """Choose the partition of the first context, with the others' advice."""
         self._reader, *others = readers
-        pooled, stated = believe(self._reader, self.context_rows_, self.views)
+        pooled, stated, tree = believe(self._reader, self.context_rows_, self.views)
         if others:
+            tree = None
             advice = [self._advice(reader) for reader in others]
             pooled, stated = (
                 Belief(
@@ -84,7 +85,7 @@ class DecisionMixin(RowsMixin):
         low, high = self._limits or (1, len(P))
         self.k_posterior_ = np.append(0.0, restrict_counts(stated.counts, low, min(high, len(P))))
         # No rule for new rows could part equal ones.
-        labels = self._partition(P, counts, self._reader, constraints)[heads]
+        labels = self._partition(P, counts, self._reader, constraints, tree)[heads]
         self.context_labels_ = np.unique(labels, return_inverse=True)[1]
         if self._limits is not None and self.context_labels_.max() + 1 < self._limits[0]:
             warnings.warn(
@@ -130,12 +131,13 @@ class DecisionMixin(RowsMixin):
         counts: np.ndarray,
         reader: ContextReader,
         constraints: Constraints | None = None,
+        tree: np.ndarray | None = None,
     ) -> np.ndarray:
         if constraints is not None:
             return choose_constrained(P, constraints, self._limits, counts=counts)
         others = reader.partitions if self.candidates == "classical" else ()
         return choose_partition(
-            P, self._limits, rule=self.rule, counts=counts, candidates=list(others)
+            P, self._limits, rule=self.rule, counts=counts, candidates=list(others), tree=tree
         )
 
     def _advice(self, reader: ContextReader) -> np.ndarray:

@@ -50,11 +50,15 @@ class Belief(NamedTuple):
     @property
     def sure(self) -> bool:
         """Whether some partition is beyond reasonable doubt."""
+        return self.search()[0]
+
+    def search(self) -> tuple[bool, np.ndarray | None]:
+        """Whether some partition is beyond reasonable doubt, and the tree it was sought in."""
         P, odds = given_several(self.similarity, self.counts)
         if SINGLE_WEIGHT * odds >= 1:  # nothing else would be chosen
-            return True
-        several = 1 - float(self.counts[0])
-        return several * float(tree_scores(similarity_tree(P), P)[1:].max(initial=0.0)) >= _SURE
+            return True, None
+        tree, several = similarity_tree(P), 1 - float(self.counts[0])
+        return several * float(tree_scores(tree, P)[1:].max(initial=0.0)) >= _SURE, tree
 
 
 class Beliefs(NamedTuple):
@@ -62,13 +66,18 @@ class Beliefs(NamedTuple):
 
     pooled: Belief
     stated: Belief
+    tree: np.ndarray | None = None  # of the former, given several clusters, where it was made
 
 
 def believe(reader: ContextReader, rows: np.ndarray, views: str = "auto") -> Beliefs:
     """Beliefs about the ``rows`` (N, D) of a context that was read, for one of the ``VIEWS``."""
     first = Belief(reader.similarity, reader.counts)
-    if views == "one" or len(rows) < 3 or (views == "auto" and first.sure):
+    if views == "one" or len(rows) < 3:
         return Beliefs(first, first)
+    if views == "auto":
+        sure, tree = first.search()
+        if sure:
+            return Beliefs(first, first, tree)
     others = ContextReader.read_many(reader.network, other_views(rows))
     heard = [first, *(Belief(other.similarity, other.counts) for other in others)]
     pooled = Belief(*(np.mean(parts, axis=0) for parts in zip(*heard, strict=True)))
