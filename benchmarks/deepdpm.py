@@ -7,15 +7,15 @@ Data       UMAP embeddings of MNIST, Fashion-MNIST and USPS (10 columns), as pub
            balanced file; MoCo features of ImageNet-50's test images (128 columns, 50 classes of
            50 rows).
 Settings   one for all data sets, the defaults; variational mixture with at most 50 components.
-           ``prior_scale`` and ``coarsening`` of DeepDPM were chosen on USPS and on synthetic
-           mixtures: USPS is a development set, the others are not. moVB and the sampler share the
-           prior, without coarsening.
+           ``coarsening`` and ``n_components`` of DeepDPM were chosen on USPS, on images and sounds
+           of other sets, and on synthetic mixtures: USPS is a development set, the others are not.
+           moVB and the sampler have the prior of ``DeepDPM(prior="data")``, without coarsening.
 Scores     ACC by matching, NMI, ARI; K as found and K of clusters above 1 % of the rows. Labels
            only score, but for the methods that are told K.
 Starts     K and NMI of DeepDPM from 1 to 50 clusters at the beginning.
-Mind       DeepDPM begins with fifty clusters and the variational mixture has fifty components at
-           most, which happens to be the number of classes of ImageNet-50: there K says little of
-           the latter. It is the one wide set, and has means of its own where it is left out.
+Mind       the variational mixture has fifty components at most, which happens to be the number of
+           classes of ImageNet-50: there its K says little. It is the one wide set, and has means of
+           its own where it is left out.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def code(method: str) -> Row:
     """What a fit of ours is known again by: the text of the modules that make it."""
-    deepdpm = ("deepdpm", "growth", "learning")
+    deepdpm = ("deepdpm", "coordinates", "growth", "learning")
     own = {
         "DeepDPM": deepdpm,
         "DeepDPM end to end": (*deepdpm, "ae_deepdpm"),
@@ -98,7 +98,7 @@ def code(method: str) -> Row:
     files = [root / "methods" / "nonparametric" / f"{name}.py" for name in (*own, "conjugate")]
     files += [root / "functional" / f"{name}.py" for name in functions]
     if "DeepDPM" in method:
-        files.append(root / "nn" / "splitmerge.py")
+        files += [root / "nn" / "splitmerge.py", root / "functional" / "pooling.py"]
     if method == "DeepDPM end to end":
         files += [root / "nn" / "autoencoder.py", root / "base" / "embedded.py"]
     text = b"".join(path.read_bytes() for path in files)

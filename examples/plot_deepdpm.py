@@ -54,10 +54,11 @@ print(f"{many.n_clusters_} clusters, ARI between the two {agreement:.3f}")
 # %%
 # The knob
 # --------
-# ``prior_scale`` says how wide a cluster is expected to be, as a part of the variance of all rows.
-# Up to a tenth it hardly matters here; clusters that are expected to be wide are few.
+# ``prior_scale`` says how wide a cluster is expected to be: a multiple of the covariance that the
+# rows themselves tell of. About one it hardly matters; clusters that are expected to be much wider
+# are few.
 
-scales = np.geomspace(1e-4, 10, 6)
+scales = np.geomspace(1e-3, 1e3, 7)
 found = []
 for scale in scales:
     quick = DeepDPM(prior_scale=scale, epoch_steps=25, random_state=0)

@@ -104,7 +104,8 @@ def test_more_rows_do_not_mean_more_clusters_unless_asked():
     ring = np.column_stack([np.cos(angle), np.sin(angle)]) * 3 + chance.normal(0, 0.4, (12_000, 2))
 
     def found(coarsening, n):
-        return DeepDPM(1, coarsening=coarsening, **QUICK).fit(ring[:n]).n_clusters_
+        model = DeepDPM(1, prior="data", coarsening=coarsening, **QUICK)
+        return model.fit(ring[:n]).n_clusters_
 
     assert found(None, 12_000) > found(None, 100)
     assert found(100, 12_000) <= found(None, 100)
@@ -146,7 +147,8 @@ def test_split_scales_say_where_the_next_cluster_would_come_from(mean_strength):
 def test_wide_small_tables_get_simpler_covariances():
     X = np.random.default_rng(0).normal(size=(700, 25))
     shapes = [
-        DeepDPM(**QUICK).fit(part).covariances_.shape[1:] for part in (X[:, :10], X[:600, :10], X)
+        DeepDPM(prior="data", **QUICK).fit(part).covariances_.shape[1:]
+        for part in (X[:, :10], X[:600, :10], X)
     ]
     assert shapes == [(10, 10), (10,), (25,)]
 
@@ -183,9 +185,10 @@ def test_max_clusters_takes_the_splits_that_pay_most():
 def test_far_rows_do_not_hide_the_cut_between_clusters():
     X, y = make_blobs([150, 150], centers=[[0, 0], [6.5, 0]], random_state=0)
     X = np.concatenate([X, [[40.0, 40.0], [41.0, 40.0]]])
-    model = DeepDPM(1, min_rows=5, **QUICK).fit(X)
-    assert model.n_clusters_ >= 2
-    assert adjusted_rand_score(y, model.labels_[:300]) > 0.9
+    for seed in range(3):
+        model = DeepDPM(1, min_rows=5, epoch_steps=20, random_state=seed).fit(X)
+        assert model.n_clusters_ >= 2
+        assert adjusted_rand_score(y, model.labels_[:300]) > 0.9
 
 
 def test_merged_pieces_of_the_start_may_split_again():
@@ -280,14 +283,18 @@ def test_saved_model_answers_alike(tmp_path):
 def test_net_imitates_the_mixture_it_scores_by():
     X, _ = clouds(n=2000)
     model = DeepDPM(random_state=0).fit(X)
-    x = torch.from_numpy(model._scaled(X).astype(np.float32))
+    x = torch.from_numpy(model._single(X))
     log_r = torch.log_softmax(model.module_.mixture_log_prob(x), dim=1)
     assert (log_r.argmax(dim=1).numpy() == model.labels_).mean() > 0.99
 
 
 def test_too_few_degrees_of_freedom_are_refused():
+    X, _ = clouds()
     with pytest.raises(DataError, match="at least the 3 columns"):
-        DeepDPM(degrees_of_freedom=2).fit(clouds()[0])
+        DeepDPM(prior="data", degrees_of_freedom=2).fit(X)
+    with pytest.raises(DataError, match="must be above 4, one more than the 3 columns"):
+        DeepDPM(degrees_of_freedom=4).fit(X)
+    assert DeepDPM(degrees_of_freedom=40, **QUICK).fit(X).n_clusters_ == 6
 
 
 def test_unsettled_fit_warns():
@@ -307,11 +314,15 @@ def test_unsettled_fit_warns():
     ids=["duplicates", "constant column", "more columns than rows", "all rows equal"],
 )
 def test_degenerate_rows(X, covariance):
-    model = DeepDPM(covariance=covariance, **QUICK).fit(X)
-    assert np.isfinite(model.predict_proba(X)).all()
-    assert np.isfinite(model.covariances_).all()
-    if covariance == "full":
-        assert (np.linalg.eigvalsh(model.covariances_) > 0).all()
+    for n_components in ("auto", None):
+        model = DeepDPM(covariance=covariance, n_components=n_components, **QUICK).fit(X)
+        assert np.isfinite(model.predict_proba(X)).all()
+        assert np.isfinite(model.covariances_).all()
+        assert np.isfinite(model.score(X))
+        if model.covariances_.ndim == 3:
+            assert (np.linalg.eigvalsh(model.covariances_) > 0).all()
+        else:
+            assert (model.covariances_ > 0).all()
 
 
 # --- the picture ------------------------------------------------------------------------------

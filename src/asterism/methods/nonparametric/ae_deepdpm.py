@@ -33,6 +33,7 @@ _LEAST = 1e-12
 _MIXTURE = (
     "init_n_clusters",
     "max_clusters",
+    "prior",
     "prior_scale",
     "coarsening",
     "covariance",
@@ -48,7 +49,7 @@ class AEDeepDPM(EmbeddedClusterer):
 
     Parameters
     ----------
-    init_n_clusters, max_clusters, prior_scale, coarsening, covariance
+    init_n_clusters, max_clusters, prior, prior_scale, coarsening, covariance
         Of the mixture of codes, as are ``epoch_steps``, ``n_epochs``, ``max_rounds`` and
         ``patience``; see :class:`~asterism.DeepDPM`.
     n_alternations : int, default=3
@@ -62,7 +63,7 @@ class AEDeepDPM(EmbeddedClusterer):
         Length of a code; None takes 10, or the number of columns if that is smaller.
     hidden_dims : sequence of int, default=(500, 500, 2000)
         Sizes of the encoder's hidden layers; the decoder mirrors them.
-    max_steps : int, default=3000
+    max_steps : int, default=2000
         Most steps of pre-training.
     tol : float, default=0.01
         Stop pre-training when the reconstruction error has fallen by less than this fraction over a
@@ -127,8 +128,9 @@ class AEDeepDPM(EmbeddedClusterer):
         init_n_clusters: int | str = "auto",
         *,
         max_clusters: int | None = None,
-        prior_scale: float = 0.05,
-        coarsening: float | None = 5000,
+        prior: str = "pooled",
+        prior_scale: float | None = None,
+        coarsening: float | None = 2000,
         covariance: str = "auto",
         epoch_steps: int = 50,
         n_epochs: int = 3,
@@ -150,6 +152,7 @@ class AEDeepDPM(EmbeddedClusterer):
     ) -> None:
         self.init_n_clusters = init_n_clusters
         self.max_clusters = max_clusters
+        self.prior = prior
         self.prior_scale = prior_scale
         self.coarsening = coarsening
         self.covariance = covariance

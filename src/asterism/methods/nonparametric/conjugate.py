@@ -26,14 +26,22 @@ from asterism.exceptions import DataError
 from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart, Statistics
 from asterism.functional.scaling import fit_common_scaling, unit_rows
 
-__all__ = ["MOST_FULL", "ConjugateMixin", "ConjugateMixture", "checked_start", "kmeans_start"]
+__all__ = [
+    "FLAT",
+    "MOST_FULL",
+    "ConjugateMixin",
+    "ConjugateMixture",
+    "checked_start",
+    "kmeans_start",
+]
 
 MOST_FULL = 20
+FLAT = 1e-6
+"""What a constant column is given of the mean variance."""
 
 _ROWS_AN_ENTRY = 10
 _START_ROWS = 20_000
 _ENTRIES = 1 << 23
-_FLAT = 1e-6  # of the mean variance: what a constant column is given
 
 
 class ConjugateMixin:
@@ -48,7 +56,7 @@ class ConjugateMixin:
         "scaling": [StrOptions({"none", "standard", "rows"})],
     }
 
-    prior_scale: float
+    prior_scale: float | None
     covariance: str
     concentration: float
     mean_strength: float | None
@@ -77,14 +85,20 @@ class ConjugateMixin:
             )
         self.covariance_ = self._covariance_kind(*x.shape)
         variance = x.var(axis=0, dtype=np.float64)
-        least = max(_FLAT * float(variance.mean()), 1e-12)
+        least = max(FLAT * float(variance.mean()), 1e-12)
         return NormalWishart(
             torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
-            torch.from_numpy(self.prior_scale * np.maximum(variance, least)),
-            self.prior_scale if self.mean_strength is None else self.mean_strength,
+            torch.from_numpy(self._scale * np.maximum(variance, least)),
+            self._scale if self.mean_strength is None else self.mean_strength,
             self.degrees_of_freedom,
             self.covariance_,
         )
+
+    @property
+    def _scale(self) -> float:
+        """Expected variance within a cluster, as a part of that of all rows."""
+        assert self.prior_scale is not None
+        return self.prior_scale
 
     def _covariance_kind(self, n_rows: int, dim: int) -> str:
         if self.covariance != "auto":

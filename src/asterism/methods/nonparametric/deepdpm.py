@@ -9,6 +9,9 @@ Evidence grows with N, and no real cluster is exactly Gaussian: with enough rows
 is cut up. So evidence is tempered (coarsened): in moves, statistics count for ζ = 1 / (1 + N/c) of
 themselves, c = ``coarsening`` rows, and the number found no longer grows with that of the rows.
 
+How wide clusters are is learnt from the rows first (``functional.pooling``), and is what the prior
+expects; wide rows are clustered along their leading axes (``nonparametric.coordinates``).
+
 Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR 2022;
 Miller & Dunson, "Robust Bayesian inference via coarsening", JASA 2019.
 """
@@ -33,7 +36,8 @@ from asterism._validation import (
 from asterism.base import DeepClusterer
 from asterism.functional.niw import NormalWishart
 from asterism.functional.splits import effective_columns
-from asterism.methods.nonparametric.conjugate import ConjugateMixin, checked_start, kmeans_start
+from asterism.methods.nonparametric.conjugate import checked_start, kmeans_start
+from asterism.methods.nonparametric.coordinates import REFERENCE_SCALE, TurnedMixin
 from asterism.methods.nonparametric.encoding import EncoderMixin
 from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule
@@ -42,21 +46,21 @@ from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
 __all__ = ["DeepDPM"]
 
 _ENTRIES = 1 << 24
-_FARTHEST = 1e15
 _LEAST_ROWS = 5
 _MOST_STARTS, _ROWS_A_START = 50, 50
-_REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
+_REFERENCE_KAPPA = 1e-4
 
 
-class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
+class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
     """Gaussian clusters of unknown number, assigned by a network that grows and shrinks with it.
 
     Parameters
     ----------
     init_n_clusters : int or "auto", default="auto"
-        Clusters to begin with, by k-means; "auto" is one for every fifty rows and at most fifty.
-        Beginning with one works where a cut in two pays at every step, which it does not among many
-        clusters that form one cloud.
+        Clusters to begin with, by k-means. "auto" begins with those among which the covariance was
+        pooled or, with another prior, with one for every fifty rows and at most fifty. Beginning
+        with one works where a cut in two pays at every step, which it does not among many clusters
+        that form one cloud.
     encoder : transformer, torch.nn.Module, callable or None, default=None
         Trained already, it turns rows into the features that are clustered: anything with
         ``transform``, a network that takes float32 rows, or a function of an array. It is used as
@@ -64,30 +68,40 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
         features that learn from the clusters. Scores of different encoders cannot be compared.
     max_clusters : int or None, default=None
         Never split beyond this number.
-    prior_scale : float, default=0.05
-        Expected variance within a cluster as a part of that of all rows, column by column: the
-        knob for K. Most clusters are found where it is about right: much larger, and they are taken
-        for one; much smaller, with few rows, and none can pay for the misfit. See
-        ``split_scales_``.
-    coarsening : float or None, default=5000
-        What all rows together count for at most, in rows: N of them count for cN / (c + N). None is
-        the plain model, which cuts clusters that are not Gaussian into more pieces the more rows
-        there are.
+    prior : {"pooled", "data", "reference"}, default="pooled"
+        What clusters are expected to be like. "pooled": as wide, and as like each other, as the
+        rows say that they are; see :mod:`asterism.functional.pooling`. "data": a part of the
+        variance of all rows, column by column, and hardly alike, as is "pooled" where covariances
+        are not full. "reference" is the authors': 0.005 on the diagonal whatever the units, meant
+        for ``scaling="rows"``, and κ₀ = 1e-4; ``prior_scale`` then is not used, and
+        ``split_scales_`` are what should stand in place of the 0.005.
+    prior_scale : float or None, default=None
+        How wide clusters are expected to be: as a multiple of the pooled covariance, or as a part
+        of the variance of all rows with ``prior="data"``; None is 1 and 0.05. Most clusters are
+        found where it is about right: much larger, and they are taken for one; much smaller, with
+        few rows, and none can pay for the misfit. See ``split_scales_``.
+    coarsening : float or None, default=2000
+        The knob for K: what all rows together count for at most, in rows; N of them count for
+        cN / (c + N). None is the plain model, which cuts clusters that are not Gaussian into more
+        pieces the more rows there are.
+    n_components : int, "auto" or None, default="auto"
+        Leading principal axes along which rows are clustered, if they have more columns; "auto" is
+        32 with a pooled prior and None, all columns, with others.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
-        Of a cluster; "auto" is full where there are ten rows for every entry of a covariance and
-        mean (650 in ten columns), else diagonal, and isotropic beyond 20 columns. Evidence of
-        isotropic clusters counts columns that vary together within clusters only once.
+        Of a cluster; "auto" is full with a pooled prior. With others it is full where there are ten
+        rows for every entry of a covariance and mean (650 in ten columns), else diagonal, and
+        isotropic beyond 20 columns. Evidence of isotropic clusters counts columns that vary
+        together within clusters only once.
     concentration : float, default=10.0
         Mass α of the process. A hundred times more moves the threshold by five nats only.
     mean_strength : float or None, default=None
         κ₀, the rows that the prior of a mean is worth: 1e-4 for the authors. None is
-        ``prior_scale``, so that means are expected as far apart as rows are.
+        ``prior_scale``, a twentieth of it with a pooled prior, so that means are expected about as
+        far apart as rows are.
     degrees_of_freedom : float or None, default=None
-        ν₀ of the prior, at least the number of columns; None is two more than that.
-    prior : {"data", "reference"}, default="data"
-        "reference" is the authors': 0.005 on the diagonal whatever the units, meant for
-        ``scaling="rows"``, and κ₀ = 1e-4; ``prior_scale`` then is not used, and ``split_scales_``
-        are what should stand in place of the 0.005.
+        ν₀ of the prior, at least the number of columns, and more than one above it with a pooled
+        prior. None is found with the pooled covariance; with another prior it is two more than the
+        columns.
     scaling : {"none", "standard", "rows"}, default="none"
         "none" centres the rows and divides all columns by one number; "standard" brings columns to
         unit deviation; "rows" brings rows to unit length, as the authors do.
@@ -103,7 +117,8 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
         Moves that pay, or any by chance as in a Metropolis-Hastings sampler.
     min_rows : int or None, default=None
         Rows of the smallest cluster; None is five, and at least one more than the columns where
-        covariances are full. Outliers that the start has taken for clusters are given to others.
+        covariances are full and not pooled. Outliers that the start has taken for clusters are
+        given to others.
     hidden_dim : int, default=50
         Width of the net's hidden layer, and of each small net's.
     lr, batch_size : float, int, default=2e-3, 1024
@@ -126,7 +141,9 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
     n_clusters_ : int
     weights_, means_, covariances_ : ndarray of shape (K,), (K, D), (K, D, D) or (K, D)
         The mixture, in the user's units, or those of the encoder's features (of rows of unit length
-        with ``scaling="rows"``).
+        with ``scaling="rows"``). Of reduced rows the variances alone.
+    axes_ : ndarray of shape (D, q) or None
+        From centred and scaled columns to those that the net reads.
     covariance_ : str
         Kind of the covariances, where "auto" has chosen it.
     split_merge_history_ : list of dict
@@ -168,12 +185,11 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepClusterer._parameter_constraints,
-        **ConjugateMixin._parameter_constraints,
+        **TurnedMixin._parameter_constraints,
         **EncoderMixin._parameter_constraints,
         "init_n_clusters": [at_least(1), StrOptions({"auto"})],
         "max_clusters": [at_least(1), None],
         "coarsening": [Interval(Real, 0, None, closed="neither"), None],
-        "prior": [StrOptions({"data", "reference"})],
         "kl": [StrOptions(set(KL_DIRECTIONS))],
         "search": [StrOptions({"both", "nets", "em"})],
         "n_neighbors": [at_least(1), None],
@@ -194,13 +210,14 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
         *,
         encoder: Any = None,
         max_clusters: int | None = None,
-        prior_scale: float = 0.05,
-        coarsening: float | None = 5000,
+        prior: str = "pooled",
+        prior_scale: float | None = None,
+        coarsening: float | None = 2000,
+        n_components: int | str | None = "auto",
         covariance: str = "auto",
         concentration: float = 10.0,
         mean_strength: float | None = None,
         degrees_of_freedom: float | None = None,
-        prior: str = "data",
         scaling: str = "none",
         kl: str = "forward",
         search: str = "both",
@@ -221,13 +238,14 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
         self.init_n_clusters = init_n_clusters
         self.encoder = encoder
         self.max_clusters = max_clusters
+        self.prior = prior
         self.prior_scale = prior_scale
         self.coarsening = coarsening
+        self.n_components = n_components
         self.covariance = covariance
         self.concentration = concentration
         self.mean_strength = mean_strength
         self.degrees_of_freedom = degrees_of_freedom
-        self.prior = prior
         self.scaling = scaling
         self.kl = kl
         self.search = search
@@ -248,17 +266,16 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
     # --- fit ----------------------------------------------------------------------------------
 
     def _fit(self, X: np.ndarray, y: Any, seed: int, start: np.ndarray | None = None) -> None:
-        n_clusters = self.first_count(len(X)) if start is None else int(start.max()) + 1
+        self.first_count(len(X))  # refused before any work
         X = self._fit_features(X)
         self._fit_coordinates(X)
-        scaled = self._single(X)
-        x, prior = torch.from_numpy(scaled), self._make_prior(scaled)
-        if start is None:
-            start = kmeans_start(scaled, n_clusters, seed)
+        self._fit_axes(X, seed)
+        scaled, prior, start = self._begin(X, start, seed)
+        x, n_clusters = torch.from_numpy(scaled), int(start.max()) + 1
         if prior.covariance == "isotropic":
             prior = replace(prior, columns=effective_columns(x, torch.from_numpy(start)))
         self.architecture_ = {
-            "dim": X.shape[1],
+            "dim": scaled.shape[1],
             "n_clusters": n_clusters,
             "width": self.hidden_dim,
             "sub_width": self.hidden_dim,
@@ -272,7 +289,7 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
                 self._net,
                 prior,
                 self.concentration,
-                self._schedule(prior),
+                self._schedule(prior, len(x)),
                 seed,
                 report=lambda move: _show(bar, move),
             )
@@ -284,7 +301,7 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
                 [self._rescaled(prior, factor) for factor in factors]
             )
         scales = np.where(first >= 0, factors[first], np.nan)
-        self.split_scales_ = scales * self._relative_scale
+        self.split_scales_ = scales * self._scale
         self.history_, self.split_merge_history_ = growth.losses, growth.moves
         self.architecture_["n_clusters"] = self.module_.n_clusters
         self.weights_ = growth.log_weights.exp().numpy()
@@ -298,6 +315,28 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
                 stacklevel=5,
             )
 
+    def _begin(
+        self, X: np.ndarray, start: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, NormalWishart, np.ndarray]:
+        """Rows (N, q) as the net reads them, the prior for them, and labels (N,) to begin with."""
+        found = None
+        if self._pools:
+            counted = len(X) * self._temper(len(X))
+            found, unit = self._pool(X, counted, self.max_clusters, seed)
+        x = self._single(X)
+        prior = (
+            self._make_prior(x) if found is None else self._pooled_prior(x, found.strength, unit)
+        )
+        if start is None and found is not None and self.init_n_clusters == "auto":
+            start = self._pooled_start(X, found, seed)
+        elif start is None:
+            start = kmeans_start(x, self.first_count(len(X)), seed)
+        return x, prior, start
+
+    def _temper(self, n_rows: int) -> float:
+        """What each of so many rows counts for."""
+        return 1.0 if self.coarsening is None else 1 / (1 + n_rows / self.coarsening)
+
     def _fit_coordinates(self, X: np.ndarray) -> None:
         super()._fit_coordinates(X)
         if self.prior == "reference" and self.scaling != "standard":
@@ -307,26 +346,19 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
         prior = super()._make_prior(x)
         if self.prior == "reference":
             kappa = _REFERENCE_KAPPA if self.mean_strength is None else self.mean_strength
-            scale = torch.full_like(prior.scale, _REFERENCE_SCALE)
+            scale = torch.full_like(prior.scale, REFERENCE_SCALE)
             return replace(prior, scale=scale, kappa=kappa)
         return prior
 
     def _rescaled(self, prior: NormalWishart, factor: float) -> NormalWishart:
         """The prior of another ``prior_scale``, on which κ₀ may depend too."""
-        tied = self.prior == "data" and self.mean_strength is None
+        tied = self.prior != "reference" and self.mean_strength is None
         kappa = prior.kappa * factor if tied else prior.kappa
         return replace(prior, scale=prior.scale * factor, kappa=kappa)
 
-    def _single(self, X: np.ndarray) -> np.ndarray:
-        """Scaled rows in single precision; those beyond its squares' range are moved to its end."""
-        return np.clip(self._scaled(X), -_FARTHEST, _FARTHEST).astype(np.float32)
-
-    @property
-    def _relative_scale(self) -> float:
-        return _REFERENCE_SCALE if self.prior == "reference" else self.prior_scale
-
-    def _schedule(self, prior: NormalWishart) -> Schedule:
-        least = max(_LEAST_ROWS, prior.dim + 1) if prior.covariance == "full" else _LEAST_ROWS
+    def _schedule(self, prior: NormalWishart, n_rows: int) -> Schedule:
+        alone = prior.covariance == "full" and not self._pools  # nothing lent by other clusters
+        least = max(_LEAST_ROWS, prior.dim + 1) if alone else _LEAST_ROWS
         return Schedule(
             lr=self.lr,
             batch_size=self.batch_size,
@@ -339,11 +371,11 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
             acceptance=self.acceptance,
             smallest=least if self.min_rows is None else self.min_rows,
             max_clusters=self.max_clusters,
-            coarsening=self.coarsening,
+            zeta=self._temper(n_rows),
         )
 
     def first_count(self, n_rows: int) -> int:
-        """Clusters that a fit of so many rows begins with."""
+        """Clusters that k-means begins a fit of so many rows with."""
         if isinstance(self.init_n_clusters, str):
             most = _MOST_STARTS if self.max_clusters is None else self.max_clusters
             return max(1, min(_MOST_STARTS, most, n_rows // _ROWS_A_START))
@@ -374,7 +406,8 @@ class DeepDPM(EncoderMixin, ConjugateMixin, DeepClusterer):
             for start in range(0, len(X), size):
                 part = self._tensor(self._single(X[start : start + size]))
                 total += float(module.mixture_log_prob(part).logsumexp(dim=1).sum())
-        return total / len(X) + float(np.log(self.factor_).sum())
+                total += float(self._log_volume(X[start : start + size]).sum())
+        return total / len(X)
 
 
 def _show(bar: "tqdm[Any]", move: dict[str, Any]) -> None:

@@ -42,11 +42,6 @@ class Growth(Learning):
     report: Callable[[dict[str, Any]], None] = lambda _: None
     moves: list[dict[str, Any]] = field(default_factory=list, init=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        limit = self.schedule.coarsening
-        self.zeta = 1.0 if limit is None else 1 / (1 + len(self.x) / limit)
-
     # --- the whole ----------------------------------------------------------------------------
 
     def start(self, labels: np.ndarray) -> None:
@@ -126,19 +121,19 @@ class Growth(Learning):
 
     def _split_ratios(self, stats: Statistics, prior: NormalWishart) -> Tensor:
         """Tempered log-ratios (B,) of halves (B, 2)."""
-        light = stats.times(self.zeta)
+        light = stats.times(self.schedule.zeta)
         return log_split_ratio(light.of(0), light.of(1), prior, self.alpha, self.least)
 
     @property
     def least(self) -> float:
         """What a half must count for: the smallest allowed, and one row after tempering."""
-        return max(1.0, self.schedule.smallest * self.zeta)
+        return max(1.0, self.schedule.smallest * self.schedule.zeta)
 
     def _halves(self, which: Tensor) -> tuple[Tensor, Statistics]:
         """Directions (B, H + 1) that part clusters best, and the statistics (B, 2) of the parts."""
         counts = torch.bincount(self.labels, minlength=self.module.n_clusters)
         members, keep = self._members(_SAMPLE, which)
-        odds = self._search(which, members, keep, counts[which].double() * self.zeta)
+        odds = self._search(which, members, keep, counts[which].double() * self.schedule.zeta)
         directions = self.module.plan_split(members, keep, odds)
         return directions, self._part(which, directions)
 
@@ -184,7 +179,7 @@ class Growth(Learning):
         self._drop_small()
         stats = self._own_statistics()
         ratios = merge_ratios(
-            stats.times(self.zeta), self.prior, self.alpha, self.schedule.n_neighbors
+            stats.times(self.schedule.zeta), self.prior, self.alpha, self.schedule.n_neighbors
         )
         pairs: list[tuple[int, int]] = []
         found: list[float] = []

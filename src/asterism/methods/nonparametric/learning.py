@@ -43,7 +43,7 @@ class Schedule:
     acceptance: str = "greedy"
     smallest: int = 5
     max_clusters: int | None = None
-    coarsening: float | None = None
+    zeta: float = 1.0
 
 
 @dataclass

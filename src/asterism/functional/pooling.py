@@ -1,0 +1,162 @@
+"""The covariance that clusters have in common, learnt from the rows, as a prior for each of them.
+
+How wide clusters are is not known before they are, and a guess decides how many there are. But the
+evidence of all rows tells it. Along the path of Ward's merges, for every number K of clusters,
+
+    W     covariance within the clusters, pooled
+    Ψ₀ = m W,   ν₀ = D + 1 + m      so that clusters expect W, as if they had seen m rows of it
+
+and of all K and m those of the largest evidence of partition and rows are taken,
+
+    Σ_k [log α + log Γ(n_k) + log f(X_k)]
+
+With m small, clusters are of many shapes, and a small cluster is costly; with m large they are all
+alike, and cost no more than their means. W is what it is at each K, not at another: clusters cut in
+two look narrow, and would keep their halves apart if judged by their own width alone.
+
+Ward's merges want round clusters. So the path is gone again with rows whitened by the W found, as
+long as the evidence rises.
+
+Efron, "Large-scale inference: empirical Bayes methods for estimation, testing and prediction",
+2010; Fraley & Raftery, "Bayesian regularization for normal mixture estimation and model-based
+clustering", Journal of Classification 2007.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.cluster.hierarchy import linkage
+from torch import Tensor
+
+from asterism.functional.hierarchy import cut_tree
+from asterism.functional.niw import NormalWishart, Statistics, label_statistics
+
+__all__ = ["STRENGTHS", "Pooled", "pool_covariance", "turned", "whitener"]
+
+STRENGTHS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0)
+"""Rows m that the pooled covariance may be worth to a cluster."""
+
+_ALL, _MOST, _FURTHER = 30, 256, 16  # every K up to the first, then some up to the second
+_LEAST_ROWS = 5  # of a cluster, on the average
+_PATHS = 4
+
+
+class Pooled(NamedTuple):
+    """What the rows say of their clusters."""
+
+    covariance: np.ndarray  # (D, D) W
+    strength: float  # m
+    labels: np.ndarray  # (N,) the partition of the largest evidence
+
+
+def pool_covariance(
+    x: np.ndarray,
+    n_rows: float,
+    steady: np.ndarray,
+    *,
+    alpha: float,
+    kappa: float,
+    max_clusters: int | None = None,
+    strengths: Sequence[float] = STRENGTHS,
+) -> Pooled:
+    """Pool the covariance of rows (N, D) that stand for ``n_rows``.
+
+    ``steady`` (D,) are variances that W is drawn to, by D + 2 rows' worth, so that it is one of
+    full rank; ``kappa`` is the prior's κ₀.
+
+    >>> chance = np.random.default_rng(0)
+    >>> x = chance.standard_normal((300, 2)) + 20 * np.eye(2)[np.arange(300) % 2]
+    >>> found = pool_covariance(x, 300, np.ones(2), alpha=1.0, kappa=0.05)
+    >>> int(found.labels.max()) + 1, found.covariance.round().tolist()
+    (2, [[1.0, 0.0], [0.0, 1.0]])
+    """
+    n, dim = x.shape
+    rows, mean, round_ = torch.from_numpy(x), x.mean(axis=0), x
+    best, chosen = -np.inf, None
+    for _ in range(_PATHS):
+        before = best
+        for labels, stats in _path(rows, round_, max_clusters):
+            freedom = max(n - len(stats.n), 0) + dim + 2
+            W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
+            values = _evidences(W, stats.times(n_rows / n), mean, alpha, kappa, strengths)
+            if values.max() > best:
+                best, chosen = values.max(), Pooled(W, strengths[int(values.argmax())], labels)
+        if best <= before:
+            break
+        assert chosen is not None
+        round_ = x @ whitener(chosen.covariance)
+    assert chosen is not None
+    return chosen
+
+
+def whitener(covariance: np.ndarray) -> np.ndarray:
+    """The map (D, D) of rows, from the right, after which they have no covariance but identity."""
+    values, axes = np.linalg.eigh(covariance)
+    return axes / np.sqrt(values)
+
+
+def turned(stats: Statistics, axes: Tensor) -> Statistics:
+    """Statistics of rows x @ axes, from those of x, with full products."""
+    return Statistics(stats.n, stats.total @ axes, axes.mT @ stats.square @ axes)
+
+
+def _evidences(
+    W: np.ndarray,
+    stats: Statistics,
+    mean: np.ndarray,
+    alpha: float,
+    kappa: float,
+    strengths: Sequence[float],
+) -> np.ndarray:
+    """Log evidence of a partition and of its rows, where clusters expect W: for all strengths."""
+    axes = whitener(W)
+    dim, white = len(mean), turned(stats, torch.from_numpy(axes))
+    priors = (
+        NormalWishart(
+            torch.from_numpy(mean @ axes),
+            torch.full((dim,), strength, dtype=torch.float64),
+            kappa,
+            dim + 1 + strength,
+        )
+        for strength in strengths
+    )
+    parts = torch.lgamma(stats.n).sum() + len(stats.n) * np.log(alpha)
+    parts = parts + stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are denser before
+    return np.array([float(parts + prior.log_evidence(white).sum()) for prior in priors])
+
+
+def _path(
+    x: Tensor, round_: np.ndarray, max_clusters: int | None
+) -> Iterator[tuple[np.ndarray, Statistics]]:
+    """Labels (N,) and statistics of cuts of Ward's tree of ``round_`` rows, from one cluster on."""
+    n = len(x)
+    most = max(1, min(n // _LEAST_ROWS, _MOST, max_clusters or _MOST))
+    if most == 1:
+        labels = np.zeros(n, dtype=np.int64)
+        yield labels, label_statistics(x, torch.from_numpy(labels), 1, "full")
+        return
+    counts = set(range(1, min(_ALL, most) + 1))
+    counts |= set(np.geomspace(min(_ALL, most), most, _FURTHER).round().astype(int).tolist())
+    tree = linkage(round_, "ward")
+    finest = cut_tree(tree, most)
+    pieces = label_statistics(x, torch.from_numpy(finest), most, "full")
+    for k in sorted(counts):
+        labels = cut_tree(tree, k)
+        owner = np.zeros(most, dtype=np.int64)
+        owner[finest] = labels  # cuts of one tree are nested
+        sums = torch.nn.functional.one_hot(torch.from_numpy(owner), k).double().mT
+        yield (
+            labels,
+            Statistics(
+                sums @ pieces.n,
+                sums @ pieces.total,
+                torch.einsum("kp,pij->kij", sums, pieces.square),
+            ),
+        )
+
+
+def _scatter(stats: Statistics) -> Tensor:
+    """Σ_k of the products (D, D) about the clusters' own means."""
+    return stats.square.sum(dim=0) - (stats.total / stats.n.unsqueeze(-1)).mT @ stats.total

@@ -1,0 +1,146 @@
+"""The covariance that clusters have in common, and coordinates in which it is round."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from asterism import AutoKMeans, DeepDPM
+from asterism.functional.niw import NormalWishart, label_statistics
+from asterism.functional.pooling import STRENGTHS, pool_covariance, turned, whitener
+
+QUICK = {"epoch_steps": 10, "random_state": 0}
+
+
+def alike(n_clusters=12, dim=6, n=900, seed=0):
+    """Long clusters of one shape, and their covariance."""
+    chance = np.random.default_rng(seed)
+    root = chance.normal(size=(dim, dim)) * np.geomspace(1, 0.3, dim)
+    labels = chance.integers(n_clusters, size=n)
+    means = 5 * chance.normal(size=(n_clusters, dim)) @ root
+    return means[labels] + chance.normal(size=(n, dim)) @ root, labels, root.T @ root
+
+
+def pooled(X, **settings):
+    rest = {"alpha": 10.0, "kappa": 0.05, **settings}
+    return pool_covariance(X, len(X), 0.005 * X.var(axis=0), **rest)
+
+
+# --- pooling ----------------------------------------------------------------------------------
+
+
+def test_clusters_of_one_shape_are_found_with_their_covariance():
+    X, labels, covariance = alike()
+    found = pooled(X)
+    assert adjusted_rand_score(labels, found.labels) > 0.95
+    assert found.strength >= 100
+    white = whitener(covariance)
+    np.testing.assert_allclose(white.T @ found.covariance @ white, np.eye(6), atol=0.3)
+
+
+def test_clusters_of_different_shapes_lend_each_other_little():
+    chance = np.random.default_rng(0)
+    roots = chance.normal(size=(4, 3, 3)) * np.array([1, 4, 0.3, 2])[:, None, None]
+    labels = np.repeat(np.arange(4), 300)
+    means = 25 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    X = means[labels] + np.einsum("ni,nij->nj", chance.normal(size=(1200, 3)), roots[labels])
+    assert pooled(X).strength <= 5
+
+
+@pytest.mark.parametrize("n", [1, 4, 300])
+def test_one_cloud_is_one_cluster(n):
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    found = pool_covariance(X, n, np.ones(3), alpha=10.0, kappa=0.05)
+    assert found.labels.max() == 0
+    assert (np.linalg.eigvalsh(found.covariance) > 0).all()
+
+
+def test_number_of_clusters_and_strength_may_be_limited():
+    X, _, _ = alike()
+    assert pooled(X, max_clusters=3).labels.max() < 3
+    assert pooled(X, strengths=(7.0,)).strength == 7
+
+
+def test_evidence_is_that_of_the_prior_with_a_full_scale():
+    """Of one row it is Student's t, whose scale is the pooled covariance's."""
+    X, _, covariance = alike(n=40)
+    white, dim, strength = whitener(covariance), 6, STRENGTHS[2]
+    stats = label_statistics(torch.from_numpy(X), torch.arange(40), 40, "full")
+    mean = torch.from_numpy(X.mean(axis=0) @ white)
+    scale = torch.full((dim,), strength, dtype=torch.float64)
+    prior = NormalWishart(mean, scale, 0.05, dim + 1 + strength)
+    found = prior.log_evidence(turned(stats, torch.from_numpy(white))) + np.linalg.slogdet(white)[1]
+    from scipy.stats import multivariate_t
+
+    freedom = dim + 1 + strength - dim + 1
+    shape = strength * covariance * (1 + 1 / 0.05) / freedom
+    expected = multivariate_t(X.mean(axis=0), shape, df=freedom).logpdf(X)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-8)
+
+
+# --- coordinates ------------------------------------------------------------------------------
+
+
+def test_many_columns_are_clustered_along_their_leading_axes():
+    X, y = load_digits(return_X_y=True)
+    model = DeepDPM(random_state=0).fit(X)
+    assert model.axes_.shape == (64, 32)
+    assert model.means_.shape == model.covariances_.shape == (model.n_clusters_, 64)
+    told = AutoKMeans(10, random_state=0).fit(X)
+    scores = [normalized_mutual_info_score(y, fit.labels_) for fit in (model, told)]
+    assert scores[0] > scores[1] + 0.05
+    for k in range(3):
+        own = X[model.labels_ == k]
+        np.testing.assert_allclose(model.means_[k], own.mean(axis=0), atol=1.0)
+
+
+@pytest.mark.parametrize("n_components", [1, 3, None])
+def test_columns_are_reduced_as_asked(n_components):
+    X, y = make_blobs(400, 5, centers=3, random_state=1)
+    model = DeepDPM(n_components=n_components, **QUICK).fit(X)
+    assert model.axes_.shape == (5, n_components or 5)
+    if n_components != 1:
+        assert adjusted_rand_score(y, model.labels_) > 0.95
+    again = DeepDPM(n_components=n_components, prior="data", **QUICK).fit(X)
+    assert (again.axes_ is None) == (n_components is None)
+
+
+def test_units_of_the_columns_hardly_matter():
+    X, labels, _ = alike()
+    found = [DeepDPM(**QUICK).fit(X * units).labels_ for units in (1.0, [1, 5, 1, 0.2, 1, 1])]
+    assert adjusted_rand_score(*found) > 0.9
+    assert adjusted_rand_score(labels, found[0]) > 0.95
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_score_is_a_density_of_the_rows(reduced):
+    chance = np.random.default_rng(0)
+    root = chance.normal(size=(8, 8)) * ([3, 2, 2] + [0.5] * 5 if reduced else 1.0)
+    if reduced:  # noise of the same size all around three axes
+        axes = np.linalg.qr(chance.normal(size=(8, 8)))[0]
+        root = np.diag([3.0, 2.0, 2.0, *[0.5] * 5]) @ axes
+    X = chance.normal(size=(3000, 8)) @ root + 5
+    model = DeepDPM(n_components=3 if reduced else None, **QUICK).fit(X)
+    assert model.n_clusters_ == 1
+    expected = multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(X).mean()
+    assert model.score(X) == pytest.approx(expected, abs=0.05)
+    variances = np.diag(model.covariances_[0]) if model.covariances_.ndim == 3 else None
+    variances = model.covariances_[0] if variances is None else variances
+    np.testing.assert_allclose(variances, X.var(axis=0), rtol=0.15)
+
+
+def test_reduced_models_come_back_from_their_file(tmp_path):
+    X, _ = load_digits(return_X_y=True)
+    model = DeepDPM(**QUICK).fit(X[:600])
+    model.save(tmp_path / "model")
+    again = DeepDPM.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.score(X) == pytest.approx(model.score(X))
+
+
+def test_large_tables_are_pooled_through_a_sample():
+    X, y = make_blobs(9000, 4, centers=7, random_state=2)
+    model = DeepDPM(**QUICK).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.97
