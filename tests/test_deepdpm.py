@@ -292,7 +292,7 @@ def test_too_few_degrees_of_freedom_are_refused():
     X, _ = clouds()
     with pytest.raises(DataError, match="at least the 3 columns"):
         DeepDPM(prior="data", degrees_of_freedom=2).fit(X)
-    with pytest.raises(DataError, match="must be above 4, one more than the 3 columns"):
+    with pytest.raises(DataError, match="must be above 4, one more than the 3 axes"):
         DeepDPM(degrees_of_freedom=4).fit(X)
     assert DeepDPM(degrees_of_freedom=40, **QUICK).fit(X).n_clusters_ == 6
 

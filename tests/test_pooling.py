@@ -87,7 +87,8 @@ def test_many_columns_are_clustered_along_their_leading_axes():
     X, y = load_digits(return_X_y=True)
     model = DeepDPM(random_state=0).fit(X)
     assert model.axes_.shape == (64, 32)
-    assert model.means_.shape == model.covariances_.shape == (model.n_clusters_, 64)
+    assert model.means_.shape == (model.n_clusters_, 64)
+    assert (np.linalg.eigvalsh(model.covariances_) > 0).all()
     told = AutoKMeans(10, random_state=0).fit(X)
     scores = [normalized_mutual_info_score(y, fit.labels_) for fit in (model, told)]
     assert scores[0] > scores[1] + 0.05
@@ -126,9 +127,7 @@ def test_score_is_a_density_of_the_rows(reduced):
     assert model.n_clusters_ == 1
     expected = multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(X).mean()
     assert model.score(X) == pytest.approx(expected, abs=0.05)
-    variances = np.diag(model.covariances_[0]) if model.covariances_.ndim == 3 else None
-    variances = model.covariances_[0] if variances is None else variances
-    np.testing.assert_allclose(variances, X.var(axis=0), rtol=0.15)
+    np.testing.assert_allclose(np.diag(model.covariances_[0]), X.var(axis=0), rtol=0.15)
 
 
 def test_reduced_models_come_back_from_their_file(tmp_path):
@@ -138,6 +137,40 @@ def test_reduced_models_come_back_from_their_file(tmp_path):
     again = DeepDPM.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.score(X) == pytest.approx(model.score(X))
+
+
+@pytest.mark.parametrize("more", ["constant", "dependent", "turned", "nearly turned"])
+def test_columns_that_say_nothing_new_hide_nothing(more):
+    X, y = make_blobs(400, 3, centers=4, cluster_std=0.5, random_state=3)
+    chance = np.random.default_rng(0)
+    turn = chance.normal(size=(3, 60))
+    wide = {
+        "constant": np.column_stack([X, np.full((400, 10), 0.1)]),
+        "dependent": np.column_stack([X, X @ turn[:, :10]]),
+        "turned": X @ turn,
+        "nearly turned": X @ turn + 1e-6 * chance.normal(size=(400, 60)),
+    }[more]
+    assert adjusted_rand_score(y, DeepDPM(**QUICK).fit(wide).labels_) == 1
+
+
+@pytest.mark.parametrize("shape", [(30, 200), (40, 30), (12, 3)])
+def test_noise_in_many_columns_is_one_cluster(shape):
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=shape)
+        assert DeepDPM(**QUICK).fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("scaling", ["none", "rows", "standard"])
+def test_rows_that_are_all_equal_are_one_cluster(scaling):
+    for X in (np.full((50, 3), 0.1), np.full((100, 5), np.pi * 1e9), np.ones((9, 40)) / 3):
+        assert DeepDPM(scaling=scaling, **QUICK).fit(X).n_clusters_ == 1
+
+
+def test_the_less_rows_count_for_the_fewer_clusters():
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    for counted in (2000, 100, 10, 1, 0.01):
+        found = pool_covariance(X, counted, 0.005 * X.var(axis=0), alpha=10.0, kappa=0.05)
+        assert found.labels.max() == 0
 
 
 def test_large_tables_are_pooled_through_a_sample():

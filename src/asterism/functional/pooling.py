@@ -73,7 +73,8 @@ def pool_covariance(
     (2, [[1.0, 0.0], [0.0, 1.0]])
     """
     n, dim = x.shape
-    rows, mean, round_ = torch.from_numpy(x), x.mean(axis=0), x
+    x = x - x.mean(axis=0)  # so that squares lose no digits
+    rows, mean, round_ = torch.from_numpy(x), np.zeros(dim), x
     best, chosen = -np.inf, None
     for _ in range(_PATHS):
         before = best
@@ -122,8 +123,9 @@ def _evidences(
         )
         for strength in strengths
     )
-    parts = torch.lgamma(stats.n).sum() + len(stats.n) * np.log(alpha)
-    parts = parts + stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are denser before
+    # A cluster that counts for less than a row earns nothing by being one.
+    earned = torch.where(stats.n >= 1, torch.lgamma(stats.n) + np.log(alpha), 0.0).sum()
+    parts = earned + stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are denser before
     return np.array([float(parts + prior.log_evidence(white).sum()) for prior in priors])
 
 

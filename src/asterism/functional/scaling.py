@@ -48,7 +48,9 @@ def fit_common_scaling(X: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndar
         return fit_scaling(X, scaling)
     mean = X.mean(axis=0, dtype=np.float64)
     size = float(np.sqrt(np.mean(X.std(axis=0, dtype=np.float64) ** 2)))
-    return mean, np.full(X.shape[1], 1.0 / size if size > 0 else 1.0)
+    # Rounding of the mean leaves equal rows with a deviation of a few units in the last place.
+    varied = size > 8 * np.finfo(np.float64).eps * float(np.abs(mean).max())
+    return mean, np.full(X.shape[1], 1.0 / size if varied else 1.0)
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ class AEDeepDPM(EmbeddedClusterer):
         Length of a code; None takes 10, or the number of columns if that is smaller.
     hidden_dims : sequence of int, default=(500, 500, 2000)
         Sizes of the encoder's hidden layers; the decoder mirrors them.
-    max_steps : int, default=2000
+    max_steps : int, default=3000
         Most steps of pre-training.
     tol : float, default=0.01
         Stop pre-training when the reconstruction error has fallen by less than this fraction over a

@@ -1,6 +1,7 @@
 """Coordinates in which a mixture of full covariances is at ease, however wide the rows.
 
-    reduced     rows along their leading principal axes V (D, q), where there are more columns
+    reduced     rows along their leading principal axes V (D, q), where there are more columns, or
+                rows do not vary along all of them
     whitened    by the covariance W within clusters, see ``functional.pooling``, so that clusters
                 are about round and what is expected of them is one number
     y = (x − offset) · factor @ A,   A = V W^−½ / unit
@@ -31,7 +32,8 @@ from asterism.methods.nonparametric.conjugate import FLAT, ConjugateMixin
 
 __all__ = ["REFERENCE_SCALE", "TurnedMixin"]
 
-_MOST_COLUMNS = 32
+_MOST_COLUMNS, _FEWEST, _ROWS_AN_AXIS = 32, 3, 5
+_MOST_TOLD = 128  # columns of which covariances are told
 _AXIS_ROWS, _POOL_ROWS = 20_000, 4_000  # looked at for axes, and for the pooled covariance
 _FARTHEST = 1e15
 _MEAN_STRENGTH = 0.05
@@ -64,19 +66,32 @@ class TurnedMixin(ConjugateMixin):
     # --- fit ----------------------------------------------------------------------------------
 
     def _fit_axes(self, X: np.ndarray, seed: int) -> None:
-        """Choose the leading axes, if the rows are to be reduced."""
+        """Choose the leading axes, if the rows are to be reduced or vary along some only."""
         self.axes_, self.noise_ = None, 0.0
-        n, dim = X.shape
-        most = self.n_components
-        if most == "auto" and self._pools:
-            most = _MOST_COLUMNS
-        if most is None or isinstance(most, str) or (q := max(1, min(most, n - 1))) >= dim:
-            return
+        most = self._most_axes(*X.shape)
         rows = self._scaled(_some(X, _AXIS_ROWS, seed))
-        self.axes_ = PCA(q, random_state=seed).fit(rows).components_.T
+        n, dim = rows.shape
+        if most >= dim and not self._pools:
+            return
+        if n < 2 or not (varied := float(rows.var(axis=0).mean())) > 0:
+            return
+        found = PCA(min(most, dim, n), random_state=seed).fit(rows)
+        # Clusters cannot be alike along an axis on which all rows are equal.
+        q = max(1, int((found.explained_variance_ > FLAT * varied).sum()))
+        if q >= dim:
+            return
+        self.axes_ = found.components_[:q].T
         left = np.square(rows).sum() - np.square(rows @ self.axes_).sum()
-        least = max(FLAT * float(rows.var(axis=0).mean()), 1e-12)
-        self.noise_ = max(float(left) / (len(rows) * (dim - q)), least)
+        self.noise_ = max(float(left) / (n * (dim - q)), FLAT * varied)
+
+    def _most_axes(self, n: int, dim: int) -> int:
+        """Axes that n rows of so many columns may have."""
+        if self.n_components is None:
+            return dim
+        if not isinstance(self.n_components, str):
+            return max(1, min(self.n_components, n - 1))
+        # Rows that are few for their axes fall apart by chance.
+        return min(_MOST_COLUMNS, max(_FEWEST, n // _ROWS_AN_AXIS)) if self._pools else dim
 
     def _pool(
         self, X: np.ndarray, n_counted: float, most: int | None, seed: int
@@ -105,7 +120,8 @@ class TurnedMixin(ConjugateMixin):
         if self.degrees_of_freedom <= dim + 1:
             raise DataError(
                 f"degrees_of_freedom={self.degrees_of_freedom} must be above {dim + 1}, one more "
-                f"than the {dim} columns: leave it out to have it found, or take prior='data'"
+                f"than the {dim} axes of the rows: leave it out to have it found, or take "
+                "prior='data'"
             )
         return self.degrees_of_freedom - dim - 1
 
@@ -163,20 +179,20 @@ class TurnedMixin(ConjugateMixin):
         return constant - np.square(outside).sum(axis=1) / (2 * self.noise_)
 
     def _describe(self, densities: Gaussians) -> tuple[np.ndarray, np.ndarray]:
-        """Means and covariances in the user's units; of reduced rows the variances alone."""
+        """Means and covariances in the user's units; of many columns the variances alone."""
         if self.axes_ is None:
             return super()._describe(densities)
-        dim, q = self.axes_.shape
+        dim = len(self.axes_)
         back = np.linalg.pinv(self.axes_)  # (q, D)
         means = densities.mean.numpy() @ back / self.factor_ + self.offset_
         full = densities.whitener.dim() == 3
         root = torch.linalg.inv(densities.whitener if full else densities.whitener.diag_embed())
-        root = back.T @ root.numpy()  # (K, D, q)
-        if q == dim:
-            root = root / self.factor_[:, None]
-            return means, root @ root.swapaxes(1, 2)
-        outside = 1 - np.einsum("dq,qd->d", self.axes_, back)
-        return means, (np.square(root).sum(axis=2) + self.noise_ * outside) / self.factor_**2
+        root = back.T @ root.numpy() / self.factor_[:, None]  # (K, D, q)
+        if dim <= _MOST_TOLD:
+            outside = (np.eye(dim) - self.axes_ @ back) / np.multiply.outer(*[self.factor_] * 2)
+            return means, root @ root.swapaxes(1, 2) + self.noise_ * (outside + outside.T) / 2
+        outside = (1 - np.einsum("dq,qd->d", self.axes_, back)) / self.factor_**2
+        return means, np.square(root).sum(axis=2) + self.noise_ * outside
 
 
 def _some(X: np.ndarray, most: int, seed: int) -> np.ndarray:

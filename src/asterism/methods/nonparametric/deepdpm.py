@@ -86,7 +86,8 @@ class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
         pieces the more rows there are.
     n_components : int, "auto" or None, default="auto"
         Leading principal axes along which rows are clustered, if they have more columns; "auto" is
-        32 with a pooled prior and None, all columns, with others.
+        32 with a pooled prior, fewer for less than 160 rows, and None, all columns, with others.
+        None takes minutes with a pooled prior and hundreds of columns.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
         Of a cluster; "auto" is full with a pooled prior. With others it is full where there are ten
         rows for every entry of a covariance and mean (650 in ten columns), else diagonal, and
@@ -141,9 +142,11 @@ class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
     n_clusters_ : int
     weights_, means_, covariances_ : ndarray of shape (K,), (K, D), (K, D, D) or (K, D)
         The mixture, in the user's units, or those of the encoder's features (of rows of unit length
-        with ``scaling="rows"``). Of reduced rows the variances alone.
+        with ``scaling="rows"``). Of more than 128 columns that were reduced the variances alone.
     axes_ : ndarray of shape (D, q) or None
         From centred and scaled columns to those that the net reads.
+    noise_ : float
+        Variance of scaled rows in every direction that the axes leave out.
     covariance_ : str
         Kind of the covariances, where "auto" has chosen it.
     split_merge_history_ : list of dict
