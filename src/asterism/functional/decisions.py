@@ -114,9 +114,16 @@ def choose_partition(
     cuts = [cut_tree(tree, k) for k in counted]
     others = [np.unique(labels, return_inverse=True)[1] for labels in candidates]
     cuts += [labels for labels in others if low <= labels.max() + 1 <= high]
-    best = sorted(cuts, key=score, reverse=True)[:n_refined]
-    refined = [refine_partition(P, labels, low) for labels in best]
-    return max([*best, *refined], key=score)
+    scored = sorted(((score(labels), labels) for labels in cuts), key=_first, reverse=True)
+    best = scored[:n_refined]
+    refined = [refine_partition(P, labels, low) for _, labels in best]
+    # Labels that nothing moved in have their score already.
+    moved = [
+        (score(labels), labels)
+        for labels, (_, before) in zip(refined, best, strict=True)
+        if not np.array_equal(labels, before)
+    ]
+    return max([*best, *moved], key=_first)[1]
 
 
 def given_several(P: np.ndarray, counts: np.ndarray | None) -> tuple[np.ndarray, float]:
@@ -239,6 +246,10 @@ def refine_partition(
             break
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return labels
+
+
+def _first(scored: tuple[float, np.ndarray]) -> float:
+    return scored[0]
 
 
 def _one_hot(labels: np.ndarray) -> np.ndarray:

@@ -33,6 +33,7 @@ class PairMaps(NamedTuple):
     core: Tensor  # (B, N) distance of the context's rows to the fifth neighbour
     own_near: Tensor  # (B, Q, N) 1 where the column is among the row's neighbours
     near: Tensor  # (B, N, N) the same in the context
+    degrees: Tensor  # (B, N) how many neighbours those have
     walks: list[Tensor]  # (B, Q, N) probabilities after t steps
     stationary: Tensor  # (B, N) where a long walk ends
     own_labels: Tensor  # (B, Q, partitions) clusters of quick k-means
@@ -71,14 +72,13 @@ class PairMaps(NamedTuple):
         scales = self.own_scale[:, rows, None] * self.scale[:, None, :]
         yield (distance / scales.sqrt_()).log_()
         yield (self.paths[:, rows].maximum(TINY * typical[0]) / middle).log_()
-        yield _shared(self.own_near[:, rows], self.near)
+        yield self._shared(self.own_near[:, rows])
         for walk in self.walks:
             yield (walk[:, rows].clamp_min(1e-12) / self.stationary[:, None]).log_() / 2
         for view, usual in zip(self.views[1:], typical[1:], strict=True):
             yield (view[:, rows].maximum(_COARSE * usual) / usual).log_()
 
-
-def _shared(near: Tensor, others: Tensor) -> Tensor:
-    """Neighbours (B, R, N) in common, as a share of the neighbours of both."""
-    sizes = near.sum(dim=2)[:, :, None] * others.sum(dim=2)[:, None]
-    return near @ others.mT / sizes.clamp_min(1).sqrt()
+    def _shared(self, near: Tensor) -> Tensor:
+        """Neighbours (B, R, N) in common, as a share of the neighbours of both."""
+        sizes = near.sum(dim=2)[:, :, None] * self.degrees[:, None]
+        return near @ self.near.mT / sizes.clamp_min(1).sqrt()

@@ -266,6 +266,7 @@ def _maps(
         core=context.core,
         own_near=near,
         near=context.near,
+        degrees=context.near.sum(dim=2),
         walks=walks,
         stationary=context.stationary,
         own_labels=labels,
