@@ -160,9 +160,13 @@ class TurnedMixin(ConjugateMixin):
         scaled = self._scaled(X)
         return scaled if self.axes_ is None else scaled @ self.axes_
 
+    def _clipped(self, X: np.ndarray) -> np.ndarray:
+        """Turned rows; those beyond the range of single precision's squares moved to its end."""
+        return np.clip(self._turned(X), -_FARTHEST, _FARTHEST)
+
     def _single(self, X: np.ndarray) -> np.ndarray:
-        """Turned rows in single precision; those beyond its squares' range are moved to its end."""
-        return np.clip(self._turned(X), -_FARTHEST, _FARTHEST).astype(np.float32)
+        """The same in single precision."""
+        return self._clipped(X).astype(np.float32)
 
     def _log_volume(self, X: np.ndarray) -> np.ndarray:
         """What to add (N,) to the log density of the turned rows to have that of the rows."""

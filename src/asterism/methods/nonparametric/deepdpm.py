@@ -16,6 +16,7 @@ Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of cl
 Miller & Dunson, "Robust Bayesian inference via coarsening", JASA 2019.
 """
 
+import copy
 import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -397,8 +398,12 @@ class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
     # --- prediction ---------------------------------------------------------------------------
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
+        net = copy.deepcopy(self._net)
+        # In double precision a row's answer does not depend on the rows it is asked with.
+        precision = torch.float32 if net.bias.device.type == "mps" else torch.float64
+        rows = torch.from_numpy(self._clipped(self._features(X)))
         with torch.inference_mode():
-            return self._net(self._tensor(self._single(self._features(X)))).cpu().numpy()
+            return net.to(precision)(rows.to(net.bias.device, precision)).cpu().numpy()
 
     def _score(self, X: np.ndarray) -> float:
         """Mean log-likelihood a row, or of its features, under the mixture."""
