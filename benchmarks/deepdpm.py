@@ -9,9 +9,8 @@ Data       UMAP embeddings of MNIST, Fashion-MNIST and USPS (10 columns), as pub
 Settings   one for all data sets, the defaults; variational mixture with at most 50 components.
            ``coarsening`` (1000 to 6000 and none were tried), ``n_components`` (20 to 64) and how
            the covariance is pooled were chosen with labels on USPS, on images and sounds of other
-           sets, and on synthetic mixtures: USPS is a development set. MNIST, Fashion-MNIST and
-           ImageNet-50 were looked at once on the way, one seed each, before the last choices, which
-           the sets named before decided.
+           sets, and on synthetic mixtures: USPS is a development set. The other sets were
+           looked at on the way, before the last choices, which those named before decided.
            moVB and the sampler have the prior of ``DeepDPM(prior="data")``, without coarsening.
 Scores     ACC by matching, NMI, ARI; K as found and K of clusters above 1 % of the rows. Labels
            only score, but for the methods that are told K.
@@ -87,7 +86,7 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def code(method: str) -> Row:
     """What a fit of ours is known again by: the text of the modules that make it."""
-    deepdpm = ("deepdpm", "coordinates", "growth", "learning")
+    deepdpm = ("deepdpm", "expectations", "coordinates", "growth", "learning")
     own = {
         "DeepDPM": deepdpm,
         "DeepDPM end to end": (*deepdpm, "ae_deepdpm"),

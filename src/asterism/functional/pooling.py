@@ -74,14 +74,14 @@ def pool_covariance(
     """
     n, dim = x.shape
     x = x - x.mean(axis=0)  # so that squares lose no digits
-    rows, mean, round_ = torch.from_numpy(x), np.zeros(dim), x
+    rows, round_ = torch.from_numpy(x), x
     best, chosen = -np.inf, None
     for _ in range(_PATHS):
         before = best
         for labels, stats in _path(rows, round_, max_clusters):
             freedom = max(n - len(stats.n), 0) + dim + 2
             W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
-            values = _evidences(W, stats.times(n_rows / n), mean, alpha, kappa, strengths)
+            values = _evidences(W, stats.times(n_rows / n), alpha, kappa, strengths)
             if values.max() > best:
                 best, chosen = values.max(), Pooled(W, strengths[int(values.argmax())], labels)
         if best <= before:
@@ -106,17 +106,16 @@ def turned(stats: Statistics, axes: Tensor) -> Statistics:
 def _evidences(
     W: np.ndarray,
     stats: Statistics,
-    mean: np.ndarray,
     alpha: float,
     kappa: float,
     strengths: Sequence[float],
 ) -> np.ndarray:
-    """Log evidence of a partition and of its rows, where clusters expect W: for all strengths."""
+    """Log evidence of a partition and of its rows about zero, for all strengths of W."""
     axes = whitener(W)
-    dim, white = len(mean), turned(stats, torch.from_numpy(axes))
+    dim, white = len(W), turned(stats, torch.from_numpy(axes))
     priors = (
         NormalWishart(
-            torch.from_numpy(mean @ axes),
+            torch.zeros(dim, dtype=torch.float64),
             torch.full((dim,), strength, dtype=torch.float64),
             kappa,
             dim + 1 + strength,

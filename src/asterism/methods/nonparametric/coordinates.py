@@ -17,63 +17,35 @@ Tipping & Bishop, "Probabilistic principal component analysis", Journal of the R
 Society B 1999.
 """
 
-from typing import Any, ClassVar
-
 import numpy as np
 import torch
 from sklearn.decomposition import PCA
-from sklearn.metrics import pairwise_distances_argmin
 
-from asterism._validation import StrOptions, at_least
-from asterism.exceptions import DataError
-from asterism.functional.niw import Gaussians, NormalWishart
-from asterism.functional.pooling import STRENGTHS, Pooled, pool_covariance, whitener
+from asterism.functional.niw import Gaussians
+from asterism.functional.pooling import whitener
 from asterism.methods.nonparametric.conjugate import FLAT, ConjugateMixin
 
-__all__ = ["REFERENCE_SCALE", "TurnedMixin"]
+__all__ = ["TurnedMixin", "some_rows"]
 
-_MOST_COLUMNS, _FEWEST, _ROWS_AN_AXIS = 32, 3, 5
 _MOST_TOLD = 128  # columns of which covariances are told
-_AXIS_ROWS, _POOL_ROWS = 20_000, 4_000  # looked at for axes, and for the pooled covariance
+_AXIS_ROWS = 20_000  # looked at
 _FARTHEST = 1e15
-_MEAN_STRENGTH = 0.05
-_PART = 0.05  # of the variance, what is expected within a cluster
-_STEADY = 0.005  # of it, what the pooled covariance is drawn to
-REFERENCE_SCALE = 0.005
-"""Expected variance within a cluster in the authors' code, for rows of unit length."""
 
 
 class TurnedMixin(ConjugateMixin):
-    """Adds ``n_components`` and the pooled prior to a mixture under a conjugate prior."""
+    """Rows along axes of their own, and a mixture of them told in the user's columns."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ConjugateMixin._parameter_constraints,
-        "prior_scale": [*ConjugateMixin._parameter_constraints["prior_scale"], None],
-        "prior": [StrOptions({"pooled", "data", "reference"})],
-        "n_components": [at_least(1), StrOptions({"auto"}), None],
-    }
-
-    prior: str
-    n_components: int | str | None
     axes_: np.ndarray | None  # (D, q) A
     noise_: float  # σ² of scaled rows; zero where the axes leave nothing out
 
-    @property
-    def _pools(self) -> bool:
-        """Whether clusters expect the pooled covariance; only full ones can."""
-        return self.prior == "pooled" and self.covariance in ("auto", "full")
-
     # --- fit ----------------------------------------------------------------------------------
 
-    def _fit_axes(self, X: np.ndarray, seed: int) -> None:
-        """Choose the leading axes, if the rows are to be reduced or vary along some only."""
-        self.axes_, self.noise_ = None, 0.0
-        most = self._most_axes(*X.shape)
-        rows = self._scaled(_some(X, _AXIS_ROWS, seed))
+    def _fit_axes(self, X: np.ndarray, most: int, seed: int) -> None:
+        """Choose at most so many leading axes, of those along which rows vary."""
+        rows = self._scaled(some_rows(X, _AXIS_ROWS, seed))
         n, dim = rows.shape
-        if most >= dim and not self._pools:
-            return
-        if n < 2 or not (varied := float(rows.var(axis=0).mean())) > 0:
+        varied = float(rows.var(axis=0).mean())
+        if not varied > 0:
             return
         found = PCA(min(most, dim, n), random_state=seed).fit(rows)
         # Clusters cannot be alike along an axis on which all rows are equal.
@@ -84,75 +56,15 @@ class TurnedMixin(ConjugateMixin):
         left = np.square(rows).sum() - np.square(rows @ self.axes_).sum()
         self.noise_ = max(float(left) / (n * (dim - q)), FLAT * varied)
 
-    def _most_axes(self, n: int, dim: int) -> int:
-        """Axes that n rows of so many columns may have."""
-        if self.n_components is None:
-            return dim
-        if not isinstance(self.n_components, str):
-            return max(1, min(self.n_components, n - 1))
-        # Rows that are few for their axes fall apart by chance.
-        return min(_MOST_COLUMNS, max(_FEWEST, n // _ROWS_AN_AXIS)) if self._pools else dim
+    def _whiten(self, covariance: np.ndarray, rows: np.ndarray) -> float:
+        """Turn on by what makes the covariance that of round clusters; and the unit of it.
 
-    def _pool(
-        self, X: np.ndarray, n_counted: float, most: int | None, seed: int
-    ) -> tuple[Pooled, float]:
-        """Whiten by the covariance pooled of some rows, which count for so many; and the unit."""
-        rows = self._turned(_some(X, _POOL_ROWS, seed))
-        dim, variance = rows.shape[1], rows.var(axis=0)
-        steady = np.maximum(variance, max(FLAT * float(variance.mean()), 1e-12))
-        found = pool_covariance(
-            rows,
-            n_counted,
-            _STEADY * steady,
-            alpha=self.concentration,
-            kappa=_MEAN_STRENGTH if self.mean_strength is None else self.mean_strength,
-            max_clusters=most,
-            strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
-        )
-        axes = whitener(found.covariance)
+        ``rows`` (M, q) are turned so far.
+        """
+        axes = whitener(covariance)
         unit = float(np.sqrt((rows @ axes).var(axis=0).mean())) or 1.0
         self.axes_ = (axes if self.axes_ is None else self.axes_ @ axes) / unit
-        return found, unit
-
-    def _strength(self, dim: int) -> float:
-        """What the prior is worth, in rows, for the ``degrees_of_freedom`` asked for."""
-        assert self.degrees_of_freedom is not None
-        if self.degrees_of_freedom <= dim + 1:
-            raise DataError(
-                f"degrees_of_freedom={self.degrees_of_freedom} must be above {dim + 1}, one more "
-                f"than the {dim} axes of the rows: leave it out to have it found, or take "
-                "prior='data'"
-            )
-        return self.degrees_of_freedom - dim - 1
-
-    def _pooled_prior(self, x: np.ndarray, strength: float, unit: float) -> NormalWishart:
-        """The prior for turned rows (N, q), whose clusters are as wide as ``unit`` says."""
-        self.covariance_ = "full"
-        kappa = _MEAN_STRENGTH * self._scale if self.mean_strength is None else self.mean_strength
-        return NormalWishart(
-            torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
-            torch.full((x.shape[1],), self._scale * strength / unit**2, dtype=torch.float64),
-            kappa,
-            x.shape[1] + 1 + strength,
-        )
-
-    @property
-    def _scale(self) -> float:
-        if self.prior == "reference":
-            return REFERENCE_SCALE
-        if self.prior_scale is None:
-            return 1.0 if self._pools else _PART
-        return self.prior_scale
-
-    def _pooled_start(self, X: np.ndarray, found: Pooled, seed: int) -> np.ndarray:
-        """Labels (N,) of all rows by the means of the partition the covariance was pooled in."""
-        if len(X) <= _POOL_ROWS:
-            return found.labels
-        rows = self._turned(_some(X, _POOL_ROWS, seed))
-        sizes = np.bincount(found.labels)
-        means = np.stack([np.bincount(found.labels, column) for column in rows.T], axis=1)
-        nearest = pairwise_distances_argmin(self._turned(X), means / sizes[:, None])
-        return np.unique(nearest, return_inverse=True)[1]
+        return unit
 
     # --- rows ---------------------------------------------------------------------------------
 
@@ -199,7 +111,7 @@ class TurnedMixin(ConjugateMixin):
         return means, np.square(root).sum(axis=2) + self.noise_ * outside
 
 
-def _some(X: np.ndarray, most: int, seed: int) -> np.ndarray:
+def some_rows(X: np.ndarray, most: int, seed: int) -> np.ndarray:
     """All rows, or so many of them at random."""
     if len(X) <= most:
         return X

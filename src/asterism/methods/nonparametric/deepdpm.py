@@ -9,8 +9,9 @@ Evidence grows with N, and no real cluster is exactly Gaussian: with enough rows
 is cut up. So evidence is tempered (coarsened): in moves, statistics count for ζ = 1 / (1 + N/c) of
 themselves, c = ``coarsening`` rows, and the number found no longer grows with that of the rows.
 
-How wide clusters are is learnt from the rows first (``functional.pooling``), and is what the prior
-expects; wide rows are clustered along their leading axes (``nonparametric.coordinates``).
+How wide clusters are is learnt from the rows first, and is what the prior expects
+(``nonparametric.expectations``); wide rows are clustered along their leading axes
+(``nonparametric.coordinates``).
 
 Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR 2022;
 Miller & Dunson, "Robust Bayesian inference via coarsening", JASA 2019.
@@ -37,9 +38,8 @@ from asterism._validation import (
 from asterism.base import DeepClusterer
 from asterism.functional.niw import NormalWishart
 from asterism.functional.splits import effective_columns
-from asterism.methods.nonparametric.conjugate import checked_start, kmeans_start
-from asterism.methods.nonparametric.coordinates import REFERENCE_SCALE, TurnedMixin
 from asterism.methods.nonparametric.encoding import EncoderMixin
+from asterism.methods.nonparametric.expectations import ExpectationMixin
 from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule
 from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
@@ -48,11 +48,9 @@ __all__ = ["DeepDPM"]
 
 _ENTRIES = 1 << 24
 _LEAST_ROWS = 5
-_MOST_STARTS, _ROWS_A_START = 50, 50
-_REFERENCE_KAPPA = 1e-4
 
 
-class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
+class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     """Gaussian clusters of unknown number, assigned by a network that grows and shrinks with it.
 
     Parameters
@@ -189,11 +187,8 @@ class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepClusterer._parameter_constraints,
-        **TurnedMixin._parameter_constraints,
+        **ExpectationMixin._parameter_constraints,
         **EncoderMixin._parameter_constraints,
-        "init_n_clusters": [at_least(1), StrOptions({"auto"})],
-        "max_clusters": [at_least(1), None],
-        "coarsening": [Interval(Real, 0, None, closed="neither"), None],
         "kl": [StrOptions(set(KL_DIRECTIONS))],
         "search": [StrOptions({"both", "nets", "em"})],
         "n_neighbors": [at_least(1), None],
@@ -272,8 +267,6 @@ class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int, start: np.ndarray | None = None) -> None:
         self.first_count(len(X))  # refused before any work
         X = self._fit_features(X)
-        self._fit_coordinates(X)
-        self._fit_axes(X, seed)
         scaled, prior, start = self._begin(X, start, seed)
         x, n_clusters = torch.from_numpy(scaled), int(start.max()) + 1
         if prior.covariance == "isotropic":
@@ -319,47 +312,6 @@ class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
                 stacklevel=5,
             )
 
-    def _begin(
-        self, X: np.ndarray, start: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, NormalWishart, np.ndarray]:
-        """Rows (N, q) as the net reads them, the prior for them, and labels (N,) to begin with."""
-        found = None
-        if self._pools:
-            counted = len(X) * self._temper(len(X))
-            found, unit = self._pool(X, counted, self.max_clusters, seed)
-        x = self._single(X)
-        prior = (
-            self._make_prior(x) if found is None else self._pooled_prior(x, found.strength, unit)
-        )
-        if start is None and found is not None and self.init_n_clusters == "auto":
-            start = self._pooled_start(X, found, seed)
-        elif start is None:
-            start = kmeans_start(x, self.first_count(len(X)), seed)
-        return x, prior, start
-
-    def _temper(self, n_rows: int) -> float:
-        """What each of so many rows counts for."""
-        return 1.0 if self.coarsening is None else 1 / (1 + n_rows / self.coarsening)
-
-    def _fit_coordinates(self, X: np.ndarray) -> None:
-        super()._fit_coordinates(X)
-        if self.prior == "reference" and self.scaling != "standard":
-            self.factor_ = np.ones(X.shape[1])  # its scale is in the rows' own units
-
-    def _make_prior(self, x: np.ndarray) -> NormalWishart:
-        prior = super()._make_prior(x)
-        if self.prior == "reference":
-            kappa = _REFERENCE_KAPPA if self.mean_strength is None else self.mean_strength
-            scale = torch.full_like(prior.scale, REFERENCE_SCALE)
-            return replace(prior, scale=scale, kappa=kappa)
-        return prior
-
-    def _rescaled(self, prior: NormalWishart, factor: float) -> NormalWishart:
-        """The prior of another ``prior_scale``, on which κ₀ may depend too."""
-        tied = self.prior != "reference" and self.mean_strength is None
-        kappa = prior.kappa * factor if tied else prior.kappa
-        return replace(prior, scale=prior.scale * factor, kappa=kappa)
-
     def _schedule(self, prior: NormalWishart, n_rows: int) -> Schedule:
         alone = prior.covariance == "full" and not self._pools  # nothing lent by other clusters
         least = max(_LEAST_ROWS, prior.dim + 1) if alone else _LEAST_ROWS
@@ -377,13 +329,6 @@ class DeepDPM(EncoderMixin, TurnedMixin, DeepClusterer):
             max_clusters=self.max_clusters,
             zeta=self._temper(n_rows),
         )
-
-    def first_count(self, n_rows: int) -> int:
-        """Clusters that k-means begins a fit of so many rows with."""
-        if isinstance(self.init_n_clusters, str):
-            most = _MOST_STARTS if self.max_clusters is None else self.max_clusters
-            return max(1, min(_MOST_STARTS, most, n_rows // _ROWS_A_START))
-        return checked_start(n_rows, self.init_n_clusters, self.max_clusters)
 
     def _reorder(self, order: np.ndarray) -> None:
         super()._reorder(order)

@@ -1,0 +1,183 @@
+"""What clusters are expected to be like before they are found, and where a fit begins.
+
+    pooled      as wide, and as like each other, as the rows say: ``functional.pooling``; the fit
+                begins with the partition in which they said so
+    data        a part of the variance of all rows, column by column; begins with k-means
+    reference   0.005 on the diagonal whatever the units, κ₀ = 1e-4: that of the authors' code
+
+Only full covariances can be pooled; with others "pooled" is "data".
+"""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.metrics import pairwise_distances_argmin
+
+from asterism._validation import Interval, Real, StrOptions, at_least
+from asterism.exceptions import DataError
+from asterism.functional.niw import NormalWishart
+from asterism.functional.pooling import STRENGTHS, pool_covariance
+from asterism.methods.nonparametric.conjugate import (
+    FLAT,
+    ConjugateMixin,
+    checked_start,
+    kmeans_start,
+)
+from asterism.methods.nonparametric.coordinates import TurnedMixin, some_rows
+
+__all__ = ["ExpectationMixin"]
+
+_MOST_AXES, _FEWEST_AXES, _ROWS_AN_AXIS = 32, 3, 5
+_POOL_ROWS = 4_000  # in which the covariance is pooled
+_MEAN_STRENGTH = 0.05
+_PART = 0.05  # of the variance, what is expected within a cluster
+_STEADY = 0.005  # of it, what the pooled covariance is drawn to
+_REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
+_MOST_STARTS, _ROWS_A_START = 50, 50
+
+
+class ExpectationMixin(TurnedMixin):
+    """Adds ``prior``, ``n_components``, ``coarsening`` and ``init_n_clusters``."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ConjugateMixin._parameter_constraints,
+        "init_n_clusters": [at_least(1), StrOptions({"auto"})],
+        "max_clusters": [at_least(1), None],
+        "prior": [StrOptions({"pooled", "data", "reference"})],
+        "prior_scale": [*ConjugateMixin._parameter_constraints["prior_scale"], None],
+        "coarsening": [Interval(Real, 0, None, closed="neither"), None],
+        "n_components": [at_least(1), StrOptions({"auto"}), None],
+    }
+
+    init_n_clusters: int | str
+    max_clusters: int | None
+    prior: str
+    coarsening: float | None
+    n_components: int | str | None
+
+    def first_count(self, n_rows: int) -> int:
+        """Clusters that k-means begins a fit of so many rows with."""
+        if isinstance(self.init_n_clusters, str):
+            most = _MOST_STARTS if self.max_clusters is None else self.max_clusters
+            return max(1, min(_MOST_STARTS, most, n_rows // _ROWS_A_START))
+        return checked_start(n_rows, self.init_n_clusters, self.max_clusters)
+
+    def _begin(
+        self, X: np.ndarray, start: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, NormalWishart, np.ndarray]:
+        """Rows (N, q) as the net reads them, the prior for them, and labels (N,) to begin with."""
+        self._fit_coordinates(X)
+        self.axes_, self.noise_ = None, 0.0
+        most = self._most_axes(*X.shape)
+        if self._pools or most < X.shape[1]:
+            self._fit_axes(X, most, seed)
+        if self._pools:
+            return self._begin_pooled(X, start, seed)
+        x = self._single(X)
+        if start is None:
+            start = kmeans_start(x, self.first_count(len(X)), seed)
+        return x, self._make_prior(x), start
+
+    def _begin_pooled(
+        self, X: np.ndarray, start: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, NormalWishart, np.ndarray]:
+        rows = self._turned(some_rows(X, _POOL_ROWS, seed))
+        dim, variance = rows.shape[1], rows.var(axis=0)
+        steady = np.maximum(variance, max(FLAT * float(variance.mean()), 1e-12))
+        found = pool_covariance(
+            rows,
+            len(X) * self._temper(len(X)),
+            _STEADY * steady,
+            alpha=self.concentration,
+            kappa=_MEAN_STRENGTH if self.mean_strength is None else self.mean_strength,
+            max_clusters=self.max_clusters,
+            strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
+        )
+        unit = self._whiten(found.covariance, rows)
+        x = self._single(X)
+        prior = self._pooled_prior(x, found.strength, unit)
+        if start is None and self.init_n_clusters != "auto":
+            start = kmeans_start(x, self.first_count(len(X)), seed)
+        elif start is None:
+            start = found.labels
+            if len(X) > len(rows):
+                start = _by_nearest_mean(x, some_rows(x, _POOL_ROWS, seed), start)
+        return x, prior, start
+
+    @property
+    def _pools(self) -> bool:
+        return self.prior == "pooled" and self.covariance in ("auto", "full")
+
+    def _most_axes(self, n: int, dim: int) -> int:
+        """Axes that n rows of so many columns may have."""
+        if self.n_components is None:
+            return dim
+        if not isinstance(self.n_components, str):
+            return max(1, min(self.n_components, n - 1))
+        # Rows that are few for their axes fall apart by chance.
+        return min(_MOST_AXES, max(_FEWEST_AXES, n // _ROWS_AN_AXIS)) if self._pools else dim
+
+    def _temper(self, n_rows: int) -> float:
+        """What each of so many rows counts for."""
+        return 1.0 if self.coarsening is None else 1 / (1 + n_rows / self.coarsening)
+
+    # --- priors -------------------------------------------------------------------------------
+
+    @property
+    def _scale(self) -> float:
+        if self.prior == "reference":
+            return _REFERENCE_SCALE
+        if self.prior_scale is None:
+            return 1.0 if self._pools else _PART
+        return self.prior_scale
+
+    def _strength(self, dim: int) -> float:
+        """What the prior is worth, in rows, for the ``degrees_of_freedom`` asked for."""
+        assert self.degrees_of_freedom is not None
+        if self.degrees_of_freedom <= dim + 1:
+            raise DataError(
+                f"degrees_of_freedom={self.degrees_of_freedom} must be above {dim + 1}, one more "
+                f"than the {dim} axes of the rows: leave it out to have it found, or take "
+                "prior='data'"
+            )
+        return self.degrees_of_freedom - dim - 1
+
+    def _pooled_prior(self, x: np.ndarray, strength: float, unit: float) -> NormalWishart:
+        """The prior for turned rows (N, q), whose clusters are as wide as ``unit`` says."""
+        self.covariance_ = "full"
+        kappa = _MEAN_STRENGTH * self._scale if self.mean_strength is None else self.mean_strength
+        return NormalWishart(
+            torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
+            torch.full((x.shape[1],), self._scale * strength / unit**2, dtype=torch.float64),
+            kappa,
+            x.shape[1] + 1 + strength,
+        )
+
+    def _make_prior(self, x: np.ndarray) -> NormalWishart:
+        prior = super()._make_prior(x)
+        if self.prior == "reference":
+            kappa = _REFERENCE_KAPPA if self.mean_strength is None else self.mean_strength
+            scale = torch.full_like(prior.scale, _REFERENCE_SCALE)
+            return replace(prior, scale=scale, kappa=kappa)
+        return prior
+
+    def _rescaled(self, prior: NormalWishart, factor: float) -> NormalWishart:
+        """The prior of another ``prior_scale``, on which κ₀ may depend too."""
+        tied = self.prior != "reference" and self.mean_strength is None
+        kappa = prior.kappa * factor if tied else prior.kappa
+        return replace(prior, scale=prior.scale * factor, kappa=kappa)
+
+    def _fit_coordinates(self, X: np.ndarray) -> None:
+        super()._fit_coordinates(X)
+        if self.prior == "reference" and self.scaling != "standard":
+            self.factor_ = np.ones(X.shape[1])  # its scale is in the rows' own units
+
+
+def _by_nearest_mean(x: np.ndarray, sample: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Labels (N,) of rows by the nearest mean of a labelled sample of them."""
+    sizes = np.bincount(labels)
+    means = np.stack([np.bincount(labels, column) for column in sample.T], axis=1)
+    nearest = pairwise_distances_argmin(x, means / sizes[:, None])
+    return np.unique(nearest, return_inverse=True)[1]
