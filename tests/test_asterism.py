@@ -95,6 +95,15 @@ def test_columns_with_heavy_tails_are_pulled_in_row_by_row():
     np.testing.assert_array_equal(again.predict(X), pulled.labels_)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
+def test_a_few_enormous_cells_hide_no_clusters(size):
+    X, y = blobs(centers=4)
+    X[:3, 1] = size * np.array([1, -1, 3])
+    model = Asterism(random_state=0).fit(X)
+    assert adjusted_rand_score(y[3:], model.labels_[3:]) > 0.95
+    np.testing.assert_array_equal(model.predict(X[::-1]), model.labels_[::-1])
+
+
 def test_a_stray_row_is_the_outlier():
     X, _ = blobs()
     X = np.vstack([X, [[60.0, -60.0, 60.0]]])

@@ -136,7 +136,7 @@ def test_clouds_with_tails_find_peaks_that_k_means_does_not():
 def test_columns_are_let_out_for_clouds_with_tails(tmp_path):
     x, truth = two_peaks()
     model = Asterism(2, random_state=0).fit(x)
-    assert model.cloud_tails_.shape == (2, 32)
+    assert model.cloud_tails_.shape == (4, 32)
     assert adjusted_rand_score(truth, model.labels_) > 0.8
     model.save(tmp_path / "model")
     again = Asterism.load(tmp_path / "model")
@@ -166,12 +166,21 @@ def test_a_few_cells_far_out_do_not_hide_clouds():
     assert np.isfinite(clouds.responsibilities(np.full((1, 4), 1e30))).all()
 
 
-def test_letting_out_undoes_pulling_in_and_keeps_densities():
+@pytest.mark.parametrize("n_far", [0, 5])
+def test_letting_out_undoes_pulling_in_and_keeps_densities(n_far):
     chance = np.random.default_rng(0)
     x = np.c_[chance.standard_t(2, 4000), chance.standard_normal(4000)]
+    x[:n_far, 0] = 1e5  # enough to set the deviation, which is then not asked
     x -= x.mean(axis=0)
     tails = find_tails(x)
     assert (tails.pinch > 0).tolist() == [True, False]
+    assert np.isfinite(tails.most).tolist() == [n_far > 0, False]
+    farthest = (tails.most / np.maximum(tails.pinch, 1e-300))[0]
+    beyond = np.abs(x[:, 0] - tails.centre[0]) > farthest
+    assert beyond[:n_far].all()
+    assert beyond.mean() < 0.01
+    assert np.unique(tails.pull(x[:n_far])[:, 0]).size == min(n_far, 1)
+    x = x[~beyond]
     pulled = tails.pull(x)
     again, thinned = tails.release(pulled)
     np.testing.assert_allclose(again, x, atol=1e-9)

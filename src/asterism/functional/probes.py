@@ -1,7 +1,7 @@
 """Quick classical looks at data sets, batched and deterministic: what relations are made of.
 
 minimax_paths     the largest step one cannot avoid between two rows
-walk_powers       where a random walk is after t steps
+walk_powers       where a random walk is after t steps; walks_from: one from elsewhere
 quick_kmeans      short k-means at several numbers of clusters, from one sequence of seeds
 quick_groups      the same from distances alone
 local_metric      a linear map after which clusters of one shape are round
@@ -11,6 +11,7 @@ smallest          the smallest of many numbers
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ __all__ = [
     "quick_kmeans",
     "smallest",
     "walk_powers",
+    "walks_from",
 ]
 
 _RIDGE = 0.05
@@ -95,24 +97,30 @@ def smallest(values: Tensor, count: int) -> Tensor:
     return torch.from_numpy(np.sort(found, axis=-1))
 
 
-def walk_powers(
-    step: Tensor, lengths: Sequence[int], *, shorter: bool = True
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Walks of t − 1, if ``shorter``, and of t steps for every t of ``lengths``.
+def walk_powers(step: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+    """Walks of 1, 2, 4, … steps, up to the last of ``lengths``, all of them powers of two."""
+    powers = [step]
+    for _ in range(max(lengths).bit_length() - 1):
+        powers.append(powers[-1] @ powers[-1])
+    return powers
 
-    These are rising powers of two, the first two at the least.
+
+def walks_from(step: Tensor, powers: Sequence[Tensor], lengths: Sequence[int]) -> list[Tensor]:
+    """Walks (B, Q, N) of t steps, for every t of ``lengths``, whose first is ``step``.
+
+    The t − 1 others are taken by the ``powers`` (B, N, N) of :func:`walk_powers`, which are
+    multiplied with each other first where the rows are more than they have.
     """
-    before: list[Tensor] = []
-    after: list[Tensor] = []
-    power, steps, less = step, 1, step  # less is step to the power steps − 1, once there are two
+    found, taken = [], 0
     for t in lengths:
-        while steps < t:
-            if shorter and steps > 1:
-                less = less @ power
-            power, steps = power @ power, 2 * steps
-        before += [less] if shorter else []
-        after.append(power)
-    return before, after
+        until = t.bit_length() - 1  # 1 + 2 + … + t / 2 = t − 1
+        factors = powers[taken:until]
+        if step.shape[1] > step.shape[2]:
+            factors = [reduce(torch.matmul, factors)]
+        step = reduce(torch.matmul, factors, step)
+        found.append(step)
+        taken = until
+    return found
 
 
 def local_metric(x: Tensor, near: Tensor) -> Tensor:

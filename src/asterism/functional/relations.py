@@ -49,6 +49,7 @@ from asterism.functional.probes import (
     quick_kmeans,
     smallest,
     walk_powers,
+    walks_from,
 )
 
 __all__ = [
@@ -137,7 +138,7 @@ class Context(NamedTuple):
     near: Tensor  # (B, N, N) 1 where the column is among the row's neighbours
     paths: Tensor  # (B, N, N) minimax paths
     stationary: Tensor  # (B, N) where a long walk ends
-    walks: Tensor  # (T, B, N, N) probabilities after t − 1 steps; none where rows are alone
+    walks: tuple[Tensor, ...]  # (B, N, N) after 1, 2, 4, … steps; none where rows are alone
     ends: Tensor  # (B, N, N) diffusion map
     diffuse: Tensor  # (B, N, N) squared distances there
     centers: tuple[Tensor, ...]  # of the quick partitions, in each of their spaces
@@ -168,7 +169,8 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
     weight = _weights(distance, scale, scale, torch.maximum(near, near.mT))
     degree = weight.sum(dim=-1)
     stationary = degree / degree.sum(dim=-1, keepdim=True)
-    before, after = walk_powers(weight / degree[..., None], WALKS, shorter=not alone)
+    powers = walk_powers(weight / degree[..., None], WALKS)
+    after = [powers[t.bit_length() - 1] for t in WALKS]
     ends = _ends(after, stationary)
     diffuse = _squared(ends, ends)
     quick = [
@@ -192,7 +194,7 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
         near,
         paths,
         stationary,
-        weight.new_empty(0, *weight.shape) if alone else torch.stack(before),
+        () if alone else tuple(powers[:-1]),
         ends,
         diffuse,
         tuple(found.centers for found in quick),
@@ -208,7 +210,7 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
 
 def cross_features(context: Context, x: Tensor) -> Features:
     """Features of new rows x (B, Q, D) towards the rows of the context."""
-    if not len(context.walks):
+    if not context.walks:
         raise ValueError(
             "the context was described alone: describe(x) lets further rows be related"
         )
@@ -232,7 +234,7 @@ def cross_features(context: Context, x: Tensor) -> Features:
     joined = joined.scatter(2, place[..., None], 0.0)
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
-    after = [step @ walk for walk in context.walks]
+    after = walks_from(step, context.walks, WALKS)
     plain, affine, groups, leading = context.centers
     diffuse = _squared(_ends(after, context.stationary), context.ends)
     quick = [

@@ -256,11 +256,13 @@ class PairNetwork(nn.Module):
 
     def _logits(self, seen: Tensor, forms: Tensor, own: Tensor, other: Tensor) -> Tensor:
         """What is made of pairs (B, channels, Q, N): seen, of both states, and of each."""
-        judged = on_maps(self.weigh, seen, forms)
-        if torch.is_grad_enabled():  # in place, gradients of whole maps would be copied each time
-            judged, relu = judged + own + other, torch.relu
-        else:
-            judged, relu = judged.add_(own).add_(other), torch.relu_
+        judged = own + self.weigh.bias[:, None, None] + other
+        weights = self.weigh.weight.expand(len(seen), -1, -1)
+        parts = weights.split([seen.shape[1], forms.shape[1]], dim=2)
+        for weight, maps in zip(parts, (seen, forms), strict=True):
+            judged.flatten(2).baddbmm_(weight, maps.flatten(2))
+        # In place, gradients of whole maps would be copied each time.
+        relu = torch.relu if torch.is_grad_enabled() else torch.relu_
         for layer in self.judge:  # those that are no linear maps are rectifiers
             judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else relu(judged)
         return judged.squeeze(1)
@@ -290,13 +292,11 @@ class PairNetwork(nn.Module):
         return (scores * weights).sum(dim=(1, 2)).mean() + self.count_weight * counts
 
 
-def on_maps(layer: nn.Linear, *maps: Tensor) -> Tensor:
-    """A linear layer over the channels of maps (B, channels, Q, N), those of several one by one."""
-    weights = layer.weight.expand(len(maps[0]), -1, -1).split([m.shape[1] for m in maps], dim=2)
-    found = torch.baddbmm(layer.bias[:, None], weights[0], maps[0].flatten(2))
-    for weight, more in zip(weights[1:], maps[1:], strict=True):
-        found.baddbmm_(weight, more.flatten(2))
-    return found.unflatten(2, maps[0].shape[2:])
+def on_maps(layer: nn.Linear, maps: Tensor) -> Tensor:
+    """A linear layer over the channels of maps (B, channels, Q, N)."""
+    weight = layer.weight.expand(len(maps), -1, -1)
+    found = torch.baddbmm(layer.bias[:, None], weight, maps.flatten(2))
+    return found.unflatten(2, maps.shape[2:])
 
 
 def shares_of(logits: Tensor) -> Tensor:

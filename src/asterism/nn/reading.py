@@ -127,11 +127,11 @@ def device_of(network: nn.Module) -> torch.device:
 
 def _part(context: Context, own: slice) -> Context:
     """One data set of a batch of contexts."""
-    walks, centers = context.walks[:, own], tuple(part[own] for part in context.centers)
     parts: dict[str, Any] = {
-        name: value[own] for name, value in context._asdict().items() if isinstance(value, Tensor)
+        name: value[own] if isinstance(value, Tensor) else tuple(part[own] for part in value)
+        for name, value in context._asdict().items()
     }
-    return Context(**{**parts, "walks": walks, "centers": centers})
+    return Context(**parts)
 
 
 def _equal_chunks(sizes: Sequence[int]) -> list[list[int]]:

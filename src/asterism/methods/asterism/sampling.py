@@ -35,8 +35,12 @@ class Coordinates(NamedTuple):
 
     def scale(self, X: np.ndarray) -> np.ndarray:
         """Rows (Q, D), centred and scaled, heavy tails pulled in."""
-        scaled = (X - self.offset) * self.factor
+        scaled = self.shift(X)
         return (scaled if self.tails is None else self.tails.pull(scaled)).astype(np.float32)
+
+    def shift(self, X: np.ndarray) -> np.ndarray:
+        """Rows (Q, D) centred and scaled, nothing rounded."""
+        return (X - self.offset) * self.factor
 
     def turn(self, scaled: np.ndarray) -> np.ndarray:
         """Scaled rows along the axes of the context, if it has any."""
@@ -87,7 +91,7 @@ def draw_sample(
     if large := len(X) > POOL:
         pool = np.sort(chance.choice(len(X), POOL, replace=False))
     if tails == "pull":
-        plain = plain._replace(tails=find_tails(plain.scale(X[pool])))
+        plain = plain._replace(tails=find_tails(plain.shift(X[pool])))
     scaled, common = plain.scale(X[pool]), None
     if large:
         far = _far_rows(X, plain, pool, scaled, chance)
