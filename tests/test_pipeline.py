@@ -148,6 +148,12 @@ def test_what_a_method_cannot_do_is_refused_before_the_table_is_read():
             cluster_table("no such table.csv", **wrong)
 
 
+def test_one_cluster_is_told_of_as_one():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]})
+    result = cluster_table(frame, method="kmeans", n_clusters=1)
+    assert repr(result) == "<1 cluster of 3 rows by kmeans: 3>"
+
+
 def test_details_of_fit_and_of_predict(tmp_path):
     frame = mixed()
     result = cluster_table(frame, details=True, drop=["kind"])

@@ -4,6 +4,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from asterism.cli.common import say
+from asterism.functional.wording import counted
 
 if TYPE_CHECKING:
     from asterism.pipeline import FileClustering, TableClustering
@@ -45,7 +46,7 @@ def describe(
     facts = summary(result)
     noise = f", noise {facts['noise']}" if facts["noise"] else ""
     say(
-        f"{facts['n_clusters']} clusters of {facts['n_rows']} rows by {facts['method']} "
+        f"{counted(facts['n_clusters'], 'cluster')} of {facts['n_rows']} rows by {facts['method']} "
         f"({facts['seconds']:.1f} s): sizes {', '.join(map(str, facts['sizes']))}{noise}",
         quiet,
     )
@@ -81,7 +82,7 @@ def _sureness(facts: dict[str, Any]) -> str:
     likely = sorted(belief, key=lambda k: -belief[k])
     others = [f"{k}: {belief[k]:.2f}" for k in likely if k != found and belief[k] >= _SHOWN]
     beside = f" ({', '.join(others[:3])})" if others else ""
-    sure = f"probability of {found} clusters {belief.get(found, 0.0):.2f}{beside}"
+    sure = f"probability of {counted(found, 'cluster')} {belief.get(found, 0.0):.2f}{beside}"
     expected = facts["expected_ari"]
     if expected is None:
         return sure

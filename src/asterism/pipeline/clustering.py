@@ -15,6 +15,7 @@ import numpy as np
 
 from asterism.base import Clusterer
 from asterism.exceptions import TableError
+from asterism.functional.wording import counted
 from asterism.io.encoder import TableEncoder
 from asterism.io.tables import check_new_columns, read_table
 from asterism.methods.registry import DEFAULT_METHOD, Method
@@ -86,7 +87,7 @@ class TableClustering:
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.sizes))
         rows = f"{len(self.labels)} rows by {self.method.name}"
-        return f"<{self.n_clusters} clusters of {rows}: {sizes}>"
+        return f"<{counted(self.n_clusters, 'cluster')} of {rows}: {sizes}>"
 
     @property
     def sizes(self) -> list[int]:

@@ -22,6 +22,7 @@ import numpy as np
 from asterism._validation import draw_seed
 from asterism.base import Clusterer
 from asterism.exceptions import TableError
+from asterism.functional.wording import counted
 from asterism.io.appending import appending, can_append
 from asterism.io.batches import BatchedTable, draw_rows, open_batches
 from asterism.io.tables import check_destination
@@ -91,7 +92,7 @@ class FileClustering(FilePrediction):
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.sizes))
         rows = f"{self.n_rows} rows by {self.method.name}"
-        return f"<{self.n_clusters} clusters of {rows}: {sizes}>"
+        return f"<{counted(self.n_clusters, 'cluster')} of {rows}: {sizes}>"
 
 
 def cluster_file(

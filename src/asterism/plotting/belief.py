@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from asterism.exceptions import DataError
+from asterism.functional.wording import counted
 from asterism.plotting.certainty import plot_similarity
 from asterism.plotting.diagnostics import plot_k_posterior
 from asterism.plotting.page import Html, element, section
-from asterism.plotting.pieces import counted
 from asterism.plotting.svg import picture, picture_style
 
 __all__ = ["confidence_sentence", "count_section", "count_sentence", "similarity_section"]

@@ -1,9 +1,9 @@
-"""Small pieces of a report's text: clusters by name and colour, counted nouns."""
+"""Small pieces of a report's text: clusters by name and colour."""
 
 from asterism.plotting.page import Html, element
 from asterism.plotting.style import cluster_color
 
-__all__ = ["cluster_name", "cluster_tag", "counted", "swatch"]
+__all__ = ["cluster_name", "cluster_tag", "swatch"]
 
 
 def cluster_name(label: int) -> str:
@@ -23,12 +23,3 @@ def swatch(label: int) -> Html:
 def cluster_tag(label: int) -> Html:
     """Name of a cluster behind a dot in its colour."""
     return element("span", swatch(label), cluster_name(label), class_="name")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from asterism.functional.wording import counted
 from asterism.io.files import replacing
 from asterism.plotting.belief import confidence_sentence, count_section, similarity_section
 from asterism.plotting.checks import (
@@ -36,7 +37,7 @@ from asterism.plotting.page import (
     section,
     table,
 )
-from asterism.plotting.pieces import cluster_name, cluster_tag, counted, swatch
+from asterism.plotting.pieces import cluster_name, cluster_tag, swatch
 from asterism.plotting.rows import doubtful_rows, typical_rows
 from asterism.plotting.scatter import plot_clusters
 from asterism.plotting.style import cluster_color
