@@ -77,7 +77,7 @@ def _belief(estimator: Any) -> dict[int, float] | None:
 
 
 def _sureness(facts: dict[str, Any]) -> str:
-    """How sure the method is, in a line: ``5 clusters: probability 0.83 (4: 0.12), ...``."""
+    """How sure the method is, in a line: ``probability of 5 clusters 0.83 (4: 0.12), ...``."""
     belief, found = facts["k_posterior"], facts["n_clusters"]
     likely = sorted(belief, key=lambda k: -belief[k])
     others = [f"{k}: {belief[k]:.2f}" for k in likely if k != found and belief[k] >= _SHOWN]

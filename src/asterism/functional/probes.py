@@ -1,7 +1,7 @@
 """Quick classical looks at data sets, batched and deterministic: what relations are made of.
 
 minimax_paths     the largest step one cannot avoid between two rows
-walk_powers       where a random walk is after t steps; walks_from: one from elsewhere
+walk_powers       where a random walk is after t steps; walk_legs: one that begins elsewhere
 quick_kmeans      short k-means at several numbers of clusters, from one sequence of seeds
 quick_groups      the same from distances alone
 local_metric      a linear map after which clusters of one shape are round
@@ -12,6 +12,7 @@ smallest          the smallest of many numbers
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ __all__ = [
     "quick_groups",
     "quick_kmeans",
     "smallest",
+    "walk_legs",
     "walk_powers",
-    "walks_from",
 ]
 
 _RIDGE = 0.05
@@ -97,30 +98,22 @@ def smallest(values: Tensor, count: int) -> Tensor:
     return torch.from_numpy(np.sort(found, axis=-1))
 
 
-def walk_powers(step: Tensor, lengths: Sequence[int]) -> list[Tensor]:
-    """Walks of 1, 2, 4, … steps, up to the last of ``lengths``, all of them powers of two."""
+def walk_powers(step: Tensor, longest: int) -> list[Tensor]:
+    """Walks of 1, 2, 4, … steps, up to the ``longest``, a power of two."""
     powers = [step]
-    for _ in range(max(lengths).bit_length() - 1):
+    for _ in range(longest.bit_length() - 1):
         powers.append(powers[-1] @ powers[-1])
     return powers
 
 
-def walks_from(step: Tensor, powers: Sequence[Tensor], lengths: Sequence[int]) -> list[Tensor]:
-    """Walks (B, Q, N) of t steps, for every t of ``lengths``, whose first is ``step``.
+def walk_legs(powers: Sequence[Tensor], lengths: Sequence[int]) -> tuple[Tensor, ...]:
+    """What takes a walk that begins elsewhere, with a first step, to each of ``lengths``.
 
-    The t − 1 others are taken by the ``powers`` (B, N, N) of :func:`walk_powers`, which are
-    multiplied with each other first where the rows are more than they have.
+    These are rising powers of two above one. One leg after the other, the walk is then one of
+    t = 1 + (1 + 2 + … + t / 2) steps, which are those of the ``powers`` but the last.
     """
-    found, taken = [], 0
-    for t in lengths:
-        until = t.bit_length() - 1  # 1 + 2 + … + t / 2 = t − 1
-        factors = powers[taken:until]
-        if step.shape[1] > step.shape[2]:
-            factors = [reduce(torch.matmul, factors)]
-        step = reduce(torch.matmul, factors, step)
-        found.append(step)
-        taken = until
-    return found
+    ends = [0, *(t.bit_length() - 1 for t in lengths)]
+    return tuple(reduce(torch.matmul, powers[start:end]) for start, end in pairwise(ends))
 
 
 def local_metric(x: Tensor, near: Tensor) -> Tensor:

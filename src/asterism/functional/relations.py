@@ -32,6 +32,7 @@ any new row to them by itself: for a row of the context the answer is that of
 :func:`describe`, but for its relation to itself.
 """
 
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +49,8 @@ from asterism.functional.probes import (
     quick_groups,
     quick_kmeans,
     smallest,
+    walk_legs,
     walk_powers,
-    walks_from,
 )
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Features",
     "cross_features",
     "describe",
+    "prepared",
 ]
 
 COUNTS = (2, 3, 4, 5, 7, 10, 15, 24, 36)
@@ -79,7 +81,7 @@ LEADING_COUNTS = (2, 3, 4, 7)
 """The same, along the leading axes."""
 
 WALKS = (8, 64, 512)
-"""Steps of the random walks: powers of two."""
+"""Steps of the random walks: rising powers of two."""
 
 _FAMILIES = {
     "same": COUNTS,
@@ -138,7 +140,8 @@ class Context(NamedTuple):
     near: Tensor  # (B, N, N) 1 where the column is among the row's neighbours
     paths: Tensor  # (B, N, N) minimax paths
     stationary: Tensor  # (B, N) where a long walk ends
-    walks: tuple[Tensor, ...]  # (B, N, N) after 1, 2, 4, … steps; none where rows are alone
+    walks: tuple[Tensor, ...]  # (B, N, N) after 1, 2, 4, … steps, until legs are made of them
+    legs: tuple[Tensor, ...]  # (B, N, N) that walks of new rows take, see ``prepared``
     ends: Tensor  # (B, N, N) diffusion map
     diffuse: Tensor  # (B, N, N) squared distances there
     centers: tuple[Tensor, ...]  # of the quick partitions, in each of their spaces
@@ -169,7 +172,7 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
     weight = _weights(distance, scale, scale, torch.maximum(near, near.mT))
     degree = weight.sum(dim=-1)
     stationary = degree / degree.sum(dim=-1, keepdim=True)
-    powers = walk_powers(weight / degree[..., None], WALKS)
+    powers = walk_powers(weight / degree[..., None], WALKS[-1])
     after = [powers[t.bit_length() - 1] for t in WALKS]
     ends = _ends(after, stationary)
     diffuse = _squared(ends, ends)
@@ -195,6 +198,7 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
         paths,
         stationary,
         () if alone else tuple(powers[:-1]),
+        (),
         ends,
         diffuse,
         tuple(found.centers for found in quick),
@@ -208,12 +212,20 @@ def describe(x: Tensor, *, alone: bool = False) -> tuple[Context, Features]:
     return context, Features(maps, rows, self, _gaps(core, typical))
 
 
-def cross_features(context: Context, x: Tensor) -> Features:
-    """Features of new rows x (B, Q, D) towards the rows of the context."""
+def prepared(context: Context) -> Context:
+    """The context with what new rows need, made once for all of them."""
+    if context.legs:
+        return context
     if not context.walks:
         raise ValueError(
             "the context was described alone: describe(x) lets further rows be related"
         )
+    return context._replace(walks=(), legs=walk_legs(context.walks, WALKS))
+
+
+def cross_features(context: Context, x: Tensor) -> Features:
+    """Features of new rows x (B, Q, D) towards the rows of the context."""
+    context = prepared(context)
     x = (x - context.center) / context.size
     views = [_distances(x, context.x)]
     for view in (context.leading, context.affine):
@@ -234,7 +246,7 @@ def cross_features(context: Context, x: Tensor) -> Features:
     joined = joined.scatter(2, place[..., None], 0.0)
     weight = _weights(distance, scale, context.scale, joined)
     step = weight / weight.sum(dim=-1, keepdim=True)
-    after = walks_from(step, context.walks, WALKS)
+    after = list(accumulate(context.legs, torch.matmul, initial=step))[1:]
     plain, affine, groups, leading = context.centers
     diffuse = _squared(_ends(after, context.stationary), context.ends)
     quick = [

@@ -259,9 +259,10 @@ class PairNetwork(nn.Module):
         judged = own + self.weigh.bias[:, None, None] + other
         weights = self.weigh.weight.expand(len(seen), -1, -1)
         parts = weights.split([seen.shape[1], forms.shape[1]], dim=2)
+        flat = judged.view(*judged.shape[:2], -1)
         for weight, maps in zip(parts, (seen, forms), strict=True):
-            judged.flatten(2).baddbmm_(weight, maps.flatten(2))
-        # In place, gradients of whole maps would be copied each time.
+            flat.baddbmm_(weight, maps.flatten(2))
+        # Of rectifiers in place the gradients of whole maps would be copied each time.
         relu = torch.relu if torch.is_grad_enabled() else torch.relu_
         for layer in self.judge:  # those that are no linear maps are rectifiers
             judged = on_maps(layer, judged) if isinstance(layer, nn.Linear) else relu(judged)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from asterism.functional.relations import Context, cross_features, describe
+from asterism.functional.relations import Context, cross_features, describe, prepared
 from asterism.nn.pairwise import PairNetwork, relations_of
 
 __all__ = ["ContextReader", "RowReading"]
@@ -106,6 +106,7 @@ class ContextReader:
         """Read rows (Q, D) against the context."""
         x = torch.as_tensor(rows, dtype=torch.float32, device=self._context.x.device)[None]
         x = torch.nn.functional.pad(x, (0, self._context.x.shape[2] - x.shape[2]))
+        self._context = prepared(self._context)
         features = cross_features(self._context, x)
         relations = relations_of(features, self._context)
         logits = self.network.read(relations, self._states).logits[0]

@@ -116,8 +116,9 @@ class Asterism(InspectionMixin, DecisionMixin, AmortizedClusterer):
         the scale.
     cloud_freedom_ : float or None
         Degrees of freedom of the clouds, if they have heavy tails; None for Gaussians.
-    cloud_tails_ : ndarray of shape (2, n_features) or None
-        Columns that are let out again before rows are compared with the clouds, if any.
+    cloud_tails_ : ndarray of shape (4, n_features) or None
+        Columns that are let out again before rows are compared with the clouds, if any: the fields
+        of :class:`asterism.functional.tails.Tails`.
     prototypes_ : ndarray of shape (n_clusters, 3)
         Most typical rows of each cluster; -1 where there are fewer.
     module_ : torch.nn.Module

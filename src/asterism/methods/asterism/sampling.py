@@ -91,7 +91,12 @@ def draw_sample(
     if large := len(X) > POOL:
         pool = np.sort(chance.choice(len(X), POOL, replace=False))
     if tails == "pull":
-        plain = plain._replace(tails=find_tails(plain.shift(X[pool])))
+        origin, deviation = plain.offset * plain.factor, None
+        if large:  # the pool may lack the few cells that a column was scaled by
+            deviation = np.ones(X.shape[1])
+            if scaling == "none":
+                deviation = X.std(axis=0, dtype=np.float64) * plain.factor
+        plain = plain._replace(tails=find_tails(plain.shift(X[pool]), origin, deviation))
     scaled, common = plain.scale(X[pool]), None
     if large:
         far = _far_rows(X, plain, pool, scaled, chance)

@@ -39,7 +39,7 @@ _MOST_STARTS, _ROWS_A_START = 50, 50
 
 
 class ExpectationMixin(TurnedMixin):
-    """Adds ``prior``, ``n_components``, ``coarsening`` and ``init_n_clusters``."""
+    """Adds ``prior``, ``n_components``, ``coarsening``, ``init_n_clusters`` and ``max_clusters``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ConjugateMixin._parameter_constraints,
@@ -108,6 +108,7 @@ class ExpectationMixin(TurnedMixin):
 
     @property
     def _pools(self) -> bool:
+        """Whether the prior is pooled: one of single variances has no covariance to pool."""
         return self.prior == "pooled" and self.covariance in ("auto", "full")
 
     def _most_axes(self, n: int, dim: int) -> int:
