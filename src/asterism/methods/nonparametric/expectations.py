@@ -39,7 +39,7 @@ _MOST_STARTS, _ROWS_A_START = 50, 50
 
 
 class ExpectationMixin(TurnedMixin):
-    """Adds ``prior``, ``n_components``, ``coarsening``, ``init_n_clusters`` and ``max_clusters``."""
+    """Adds ``prior``, ``n_components``, ``coarsening``, and limits of the number of clusters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ConjugateMixin._parameter_constraints,
