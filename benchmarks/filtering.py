@@ -10,7 +10,6 @@ Benchmarks  ``filtering`` asks for as many clusters as the networks were trained
             up to 400, ``dac-mog-quick`` on 250.
 DAC         raw: labels of the passes alone. "reassigned": all points by the clusters' densities
             once the passes are over. "+ EM": five rounds of EM from the clusters found, K kept.
-            "five at least": clusters of fewer points go to the others, HDBSCAN's default.
 ACT         the recurrent Set Transformer that writes clusters down until it stops.
 Classical   Gaussian mixtures, K of 1 … 12 by BIC, and variational mixtures of 20 components (200
             rounds), both with full and with diagonal covariances, which is the form of the MoG
@@ -94,7 +93,6 @@ def networks(weights: str, n_batches: int) -> list[Contestant]:
             settings[", reassigned"] = {"reassign": True}
         if density == "gaussian":
             settings[" + EM"] = {"refine": "em"}
-            settings[", five at least"] = {"min_cluster_size": 5}
     name += f" `{short_name(weights)}`"
     return [
         Contestant(
@@ -146,7 +144,7 @@ def tables(benchmark: str, prior: str, found: Found) -> dict[str, list[Row]]:
 
 def drawn_lines(found: Found) -> dict[str, Sequence[Evaluation]]:
     """The methods that the picture shows: refined networks and second variants would hide them."""
-    hidden = (", reassigned", " + EM", ", five at least", ", diagonal")
+    hidden = (", reassigned", " + EM", ", diagonal")
     return {name: sets for name, sets in found.items() if not name.endswith(hidden)}
 
 
