@@ -5,9 +5,8 @@
 
 Benchmarks  ``filtering`` asks for as many clusters as the networks were trained on (K ≤ 4) and up
             to 999 points, ``clustering`` for more of both (K ≤ 12, N < 3000); 100 batches of ten
-            data sets each, drawn from a name and a seed, given to all methods as they are.
-            ``dac-mog`` and ``dac-mog-anchored`` were trained on up to 1000 points, the others on
-            up to 400, ``dac-mog-quick`` on 250.
+            data sets each, drawn from a name and a seed, given to all methods as they are. The
+            shipped networks were trained on 50 to 400 points.
 DAC         raw: labels of the passes alone. "reassigned": all points by the clusters' densities
             once the passes are over. "+ EM": five rounds of EM from the clusters found, K kept.
 ACT         the recurrent Set Transformer that writes clusters down until it stops.
