@@ -78,58 +78,6 @@ def test_classical_partitions_may_stand_for_election(monkeypatch):
     assert adjusted_rand_score(y, model.labels_) > 0.95
 
 
-def test_columns_with_heavy_tails_are_pulled_in_row_by_row():
-    X, _ = blobs(centers=3)
-    wild = np.exp(3 * np.random.default_rng(0).standard_normal((len(X), 2)))  # as amounts of money
-    X = np.hstack([X, wild])
-    pulled, kept = (Asterism(tails=tails, random_state=0).fit(X) for tails in ("pull", "keep"))
-    assert pulled.tails_[0].astype(bool).tolist() == [False] * 3 + [True] * 2
-    assert kept.tails_ is None
-    rows = pulled._coordinates.scale(X)
-    as_before = kept._coordinates.scale(X)
-    np.testing.assert_allclose(rows[:, :3], as_before[:, :3])
-    np.testing.assert_allclose(rows[:, 3:].std(axis=0), 1, rtol=1e-4)
-    assert (np.abs(rows[:, 3:]).max(axis=0) < 0.8 * np.abs(as_before[:, 3:]).max(axis=0)).all()
-    np.testing.assert_array_equal(pulled.predict(X[::-1]), pulled.labels_[::-1])
-    again = pickle.loads(pickle.dumps(pulled))
-    np.testing.assert_array_equal(again.predict(X), pulled.labels_)
-
-
-@pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
-def test_a_few_enormous_cells_hide_no_clusters(size):
-    X, y = blobs(centers=4)
-    X[:3, 1] = size * np.array([1, -1, 3])
-    model = Asterism(random_state=0).fit(X)
-    assert adjusted_rand_score(y[3:], model.labels_[3:]) > 0.95
-    np.testing.assert_array_equal(model.predict(X[::-1]), model.labels_[::-1])
-
-
-def test_enormous_cells_that_a_large_table_s_sample_lacks(monkeypatch):
-    monkeypatch.setattr(sampling, "POOL", 100)
-    X = np.random.default_rng(0).standard_normal((5000, 2)) + 9 * (np.arange(5000) % 2)[:, None]
-    X[:2, 1] = 1e6
-    for scaling in ("standard", "none"):
-        sample = sampling.draw_sample(X, scaling, "pull", 64, np.random.RandomState(0))
-        assert not np.isin([0, 1], sample.pool[sample.common]).any()
-        assert (sample.coordinates.tails.pinch > 0).tolist() == [False, True]
-        middle = sample.coordinates.scale(X[2:])[:, 1]
-        far = sample.coordinates.scale(X[:2])[:, 1]
-        assert (far < 16 * middle.std()).all()
-        assert (far > middle.max()).all()
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_rounding_is_not_pulled_out(kind):
-    X, y = blobs(centers=3)
-    tenth = kind(0.1) * np.ones(len(X), dtype=kind)
-    nearly = np.where(np.arange(len(X)) % 3, tenth * 3, tenth + tenth + tenth).astype(kind)
-    nearly[::50] = 1
-    model = Asterism(random_state=0).fit(np.c_[X, nearly])
-    near = np.arange(len(X)) % 50 > 0
-    assert np.ptp(model._coordinates.scale(np.c_[X, nearly])[near, 3]) < 1e-4
-    assert adjusted_rand_score(y[near], model.labels_[near]) > 0.95
-
-
 def test_a_stray_row_is_the_outlier():
     X, _ = blobs()
     X = np.vstack([X, [[60.0, -60.0, 60.0]]])

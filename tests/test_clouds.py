@@ -166,33 +166,6 @@ def test_a_few_cells_far_out_do_not_hide_clouds():
     assert np.isfinite(clouds.responsibilities(np.full((1, 4), 1e30))).all()
 
 
-@pytest.mark.parametrize("n_far", [0, 5])
-def test_letting_out_undoes_pulling_in_and_keeps_densities(n_far):
-    chance = np.random.default_rng(0)
-    x = np.c_[chance.standard_t(2, 4000), chance.standard_normal(4000)]
-    x[:n_far, 0] = 1e5  # enough to set the deviation, which is then not asked
-    x -= x.mean(axis=0)
-    tails = find_tails(x)
-    assert (tails.pinch > 0).tolist() == [True, False]
-    assert np.isfinite(tails.most).tolist() == [n_far > 0, False]
-    farthest = (tails.most / np.maximum(tails.pinch, 1e-300))[0]
-    beyond = np.abs(x[:, 0] - tails.centre[0]) > farthest
-    assert beyond[:n_far].all()
-    assert beyond.mean() < 0.01
-    assert np.unique(tails.pull(x[:n_far])[:, 0]).size == min(n_far, 1)
-    x = x[~beyond]
-    pulled = tails.pull(x)
-    again, thinned = tails.release(pulled)
-    np.testing.assert_allclose(again, x, atol=1e-9)
-    step = 1e-6
-    slope = (tails.release(pulled + np.array([step, 0]))[0] - again)[:, 0] / step
-    np.testing.assert_allclose(thinned, np.log(slope), atol=1e-4)
-    plain = Clouds(np.zeros(1), np.zeros((1, 2)), np.ones(1))
-    np.testing.assert_allclose(
-        plain._replace(tails=tails).log_joint(pulled)[:, 0], plain.log_joint(x)[:, 0] + thinned
-    )
-
-
 def test_all_rows_draw_the_border_better_than_a_few():
     x, truth = two_clouds()
     few = truth[:100].copy()
