@@ -98,6 +98,24 @@ def test_the_truth_is_numbered_as_the_labels_are(name):
     assert torch.isfinite(batch.truth.log_weights).all()
 
 
+def test_centres_of_crowded_sets_are_close_and_spread_as_the_others_are():
+    prior = ClusterMixturePrior(n_points=(400, 400), max_clusters=2, crowding=0.5)
+    batch = prior.sample(4000, seeded())
+    both = batch.truth.means[(batch.labels == 1).any(dim=1)]
+    assert both[:, 0].std().item() == pytest.approx(3, abs=0.1)
+    apart = (both[:, 0] - both[:, 1]).norm(dim=1)
+    # Of two centres apart by 3t√2 in each column, P(distance < r) = 1 − exp(−r² / 36t²).
+    t = 0.05 ** torch.linspace(0, 1, 10_001)
+    for r in (0.5, 2.0):
+        near = [1 - math.exp(-(r**2) / 36), (1 - (-(r**2) / (36 * t**2)).exp()).mean().item()]
+        assert (apart < r).float().mean().item() == pytest.approx(sum(near) / 2, abs=0.02)
+
+
+def test_user_data_are_likened_to_plain_sets():
+    crowded = ClusterMixturePrior(n_points=(60, 90), crowding=1.0)
+    assert measure_prior(crowded) == measure_prior(ClusterMixturePrior(n_points=(60, 90)))
+
+
 def test_priors_are_found_by_name():
     assert set(PRIORS) == {"mixture", "mog", "warped", "restaurant", "tabular", "images"}
     for name, cls in PRIORS.items():
@@ -117,6 +135,7 @@ def test_priors_are_found_by_name():
         (lambda: ClusterMixturePrior(scale="wide"), TypeError, "scale='wide'"),
         (lambda: ClusterMixturePrior(scale=math.nan), ValueError, "scale=nan"),
         (lambda: ClusterMixturePrior(partition="even"), ValueError, "partition='even'"),
+        (lambda: ClusterMixturePrior(crowding=1.5), ValueError, "crowding=1.5"),
         (lambda: WarpedMixturePrior(thickness=-1), ValueError, "thickness=-1"),
         (lambda: RestaurantMixturePrior(alpha=0), ValueError, "alpha=0"),
         (lambda: RestaurantMixturePrior(alpha=50.0), ValueError, "too seldom"),
