@@ -35,6 +35,7 @@ __all__ = [
     "Answer",
     "Contestant",
     "Each",
+    "by_count",
     "by_count_table",
     "draw_by_count",
     "judge_batches",
@@ -226,10 +227,12 @@ def by_count_table(found: Mapping[str, Sequence[Evaluation]]) -> list[Row]:
 
 
 def draw_by_count(
-    path: Path, panels: Mapping[str, Mapping[str, Sequence[Evaluation]]], seen: int | None = None
+    path: Path,
+    panels: Mapping[str, Mapping[str, Mapping[int, np.ndarray]]],
+    seen: int | None = None,
 ) -> None:
-    """Mean ARI and its standard error against the true K, a panel by benchmark; ``seen`` is the
-    largest K of training.
+    """Mean ARI and its standard error against the true K, a panel by benchmark, from the ARI of the
+    data sets of each K; ``seen`` is the largest K of training.
     """
     import matplotlib as mpl
 
@@ -244,8 +247,7 @@ def draw_by_count(
     )
     figure.set_layout_engine("constrained")
     for ax, (title, found) in zip(axes[0], panels.items(), strict=True):
-        for index, (name, sets) in enumerate(found.items()):
-            parts = by_count(sets)
+        for index, (name, parts) in enumerate(found.items()):
             error = [ari.std() / math.sqrt(len(ari)) for ari in parts.values()]
             ax.errorbar(
                 list(parts),

@@ -2,6 +2,7 @@
 
     python benchmarks/filtering.py [--weights dac-mog dac-mog-anchored recurrent-mog]
     python benchmarks/filtering.py --prior warped [--weights dac-warped] [--baseline-batches 20]
+    python benchmarks/filtering.py --weights dac-mog --baseline-batches 0 --keep
 
 Benchmarks  ``filtering`` asks for as many clusters as the networks were trained on (K ≤ 4) and up
             to 999 points, ``clustering`` for more of both (K ≤ 12, N < 3000); 100 batches of ten
@@ -25,10 +26,12 @@ Published   the authors' own test log of DAC with the min loss on ``clustering``
 
 Where classical methods were given fewer batches, their number of data sets says so, and a second
 table has all methods on those alone. Scores are kept batch by batch, so that a run may be broken
-off and started again.
+off and started again. With ``--keep`` methods that are not asked for stay as the report has them,
+in the picture without error bars; the report then says of which run they are.
 """
 
 import argparse
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 
@@ -38,6 +41,7 @@ from amortised import (
     Answer,
     Contestant,
     Each,
+    by_count,
     by_count_table,
     draw_by_count,
     judge_batches,
@@ -48,7 +52,7 @@ from amortised import (
     short_name,
     without_empty,
 )
-from common import ROOT, Row, markdown_tables, write_results
+from common import RESULTS, ROOT, Row, markdown_tables, write_results
 from many import MAX_CLUSTERS, N_COMPONENTS, by_bic, variational
 from threadpoolctl import threadpool_limits
 
@@ -61,6 +65,7 @@ BENCHMARKS = ("clustering", "filtering")
 BIC = "Gaussian mixture, BIC"  # the one classical method with a likelihood to compare
 SEEN = 4
 DEFAULTS = {"mog": ["dac-mog", "dac-mog-anchored", "recurrent-mog"], "warped": ["dac-warped"]}
+BY_COUNT = ": mean ARI by the true number of clusters"
 TITLES = {"mog": "mixtures of Gaussians", "warped": "warped clusters"}
 PUBLISHED = {
     "method": "DAC min, published",
@@ -137,14 +142,35 @@ def tables(benchmark: str, prior: str, found: Found) -> dict[str, list[Row]]:
     if fewest < max(map(len, found.values())):
         rows = [score_row(name, sets[:fewest]) for name, sets in found.items()]
         made[f"{benchmark}, {prior}: the first {fewest} data sets"] = without_empty(rows)
-    made[f"{benchmark}, {prior}: mean ARI by the true number of clusters"] = by_count_table(found)
+    made[f"{benchmark}, {prior}{BY_COUNT}"] = by_count_table(found)
     return made
 
 
-def drawn_lines(found: Found) -> dict[str, Sequence[Evaluation]]:
-    """The methods that the picture shows: refined networks and second variants would hide them."""
-    hidden = (", reassigned", " + EM", ", diagonal")
-    return {name: sets for name, sets in found.items() if not name.endswith(hidden)}
+def updated(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
+    """A table of the last report with what was measured since: rows by method, or columns by K."""
+    key = next(iter(after[0]))
+    new = {row[key]: row for row in after}
+    if key != "method":
+        return [{**row, **new[row[key]]} for row in before]
+    known = {row[key] for row in before}
+    rows = [row for row in after if row[key] not in known]
+    rows += [new.get(row[key], row) for row in before]
+    heads = dict.fromkeys(head for row in rows for head in row)
+    return [{head: row.get(head, "") for head in heads} for row in rows]
+
+
+def drawn_lines(table: Sequence[Row], found: Found) -> dict[str, dict[int, np.ndarray]]:
+    """The methods that the picture shows: refined networks and second variants would hide them.
+
+    ARI of the data sets of each K; of methods that were not run, their mean in the table.
+    """
+    hidden = (", reassigned", " + EM", ", diagonal", "true K", "data sets")
+    names = [head for head in table[0] if not head.endswith(hidden)]
+    means = {
+        name: {row["true K"]: np.array([float(row[name])]) for row in table if row[name]}
+        for name in names
+    }
+    return means | {name: by_count(sets) for name, sets in found.items() if name in means}
 
 
 def arguments() -> argparse.Namespace:
@@ -154,6 +180,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--benchmarks", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
     parser.add_argument("--batches", type=int, default=BATCHES, help="of ten data sets")
     parser.add_argument("--baseline-batches", type=int, help="of the classical methods; 0: none")
+    parser.add_argument("--keep", action="store_true", help="other rows stay as they were reported")
     parser.add_argument("--quick", action="store_true", help="print; nothing is written")
     return parser.parse_args()
 
@@ -166,6 +193,8 @@ def main() -> None:
     few = asked.batches if asked.baseline_batches is None else asked.baseline_batches
     contestants = [one for file in weights for one in networks(file, asked.batches)]
     contestants += classical(min(few, asked.batches)) if few else []
+    name = "filtering" if asked.prior == "mog" else f"filtering_{asked.prior}"
+    before = json.loads((RESULTS / f"{name}.json").read_text()) if asked.keep else {}
     made, panels = {}, {}
     for benchmark in asked.benchmarks:
         facts = {"benchmark": benchmark, "prior": asked.prior, "seed": SEED}
@@ -176,9 +205,11 @@ def main() -> None:
             )
         if asked.prior == "mog":
             found["oracle"] = oracle_scores(benchmark_batches(benchmark, asked.prior, **choice))
-        made |= tables(benchmark, asked.prior, found)
-        panels[f"{benchmark}, {TITLES[asked.prior]}"] = drawn_lines(found)
-    name = "filtering" if asked.prior == "mog" else f"filtering_{asked.prior}"
+        measured = tables(benchmark, asked.prior, found)
+        for title, rows in measured.items():
+            made[title] = updated(before["tables"][title], rows) if before else rows
+        table = made[f"{benchmark}, {asked.prior}{BY_COUNT}"]
+        panels[f"{benchmark}, {TITLES[asked.prior]}"] = drawn_lines(table, found)
     folder = ROOT / "runs" / "quick" if asked.quick else ROOT / "docs" / "images"
     draw_by_count(folder / f"{name}.png", panels, SEEN)
     if asked.quick:
@@ -190,7 +221,11 @@ def main() -> None:
         f"```text\n{PROTOCOL}\n```",
         made,
         seed=SEED,
-        networks={short_name(file): network_facts(file) for file in weights},
+        networks={
+            **before.get("networks", {}),
+            **{short_name(file): network_facts(file) for file in weights},
+        },
+        **({"kept": f"{before['date']}, {before['command']}"} if before else {}),
     )
 
 

@@ -40,6 +40,7 @@ from amortised import (
     Answer,
     Contestant,
     Each,
+    by_count,
     draw_by_count,
     judge_batches,
     load_network,
@@ -208,7 +209,7 @@ def main() -> None:
             title = f"{benchmark}, {classes} characters, {images}"
             tables[title] = without_empty([score_row(name, sets) for name, sets in found.items()])
             if (classes, images) == ("unseen", "each once"):
-                panels[title] = found
+                panels[title] = {name: by_count(sets) for name, sets in found.items()}
     folder = ROOT / "runs" / "quick" if asked.quick else ROOT / "docs" / "images"
     draw_by_count(folder / "omniglot.png", panels, SEEN)
     if asked.quick:

@@ -12,7 +12,8 @@ two that do from one. So a share of the data sets may be crowded: centres lie ab
 
     μ_kd = √(1 − t²) c m_d + t c ε_kd,   m, ε ~ N(0, 1),  log t ~ Unif[log 0.05, 0]
 
-so that each by itself is N(0, c²) still.
+so that each by itself is N(0, c²) still. And a share may have lost clusters to earlier passes of a
+filtering; see ``leftovers``.
 
 Lee, Lee & Teh, "Deep amortized clustering", 2019.
 """
@@ -30,6 +31,7 @@ from asterism.priors.common import (
     draw_size,
     mixture_batch,
 )
+from asterism.priors.leftovers import take_clusters
 from asterism.priors.partitions import draw_labels, thinned_dirichlet, uniform_dirichlet
 
 __all__ = ["ClusterMixturePrior"]
@@ -54,8 +56,8 @@ class ClusterMixturePrior:
         Median of the clusters' standard deviations, and the deviation of their logarithms.
     concentration : float
         α of the Dirichlet distribution of the weights.
-    crowding : float
-        Share of the data sets that are crowded.
+    crowding, filtered : float
+        Share of the data sets that are crowded, and of those that have lost clusters.
     partition : {"thinned", "uniform"}
         Law of the number of clusters.
 
@@ -77,6 +79,7 @@ class ClusterMixturePrior:
     concentration: float = 1.0
     partition: str = "thinned"
     crowding: float = 0.0
+    filtered: float = 0.0
 
     def __post_init__(self) -> None:
         check_sizes(self.n_points)
@@ -87,13 +90,14 @@ class ClusterMixturePrior:
         )
         if self.partition not in ("thinned", "uniform"):
             raise ValueError(f"partition={self.partition!r} must be 'thinned' or 'uniform'")
-        if not 0 <= self.crowding <= 1:
-            raise ValueError(f"crowding={self.crowding} must be a share, from 0 to 1")
+        for name in ("crowding", "filtered"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be a share, from 0 to 1")
 
     @property
     def plain(self) -> "ClusterMixturePrior":
-        """The same without crowds: what the data of users are likened to."""
-        return replace(self, crowding=0.0)
+        """The same but for crowds and losses: what the data of users are likened to."""
+        return replace(self, crowding=0.0, filtered=0.0)
 
     def sample(self, batch_size: int, generator: torch.Generator) -> SetBatch:
         """Draw ``batch_size`` data sets of one common size, with their labels and true mixture."""
@@ -109,7 +113,11 @@ class ClusterMixturePrior:
         scales = (math.log(self.scale) + spread).exp()
         labels = draw_labels(weights, n_points, generator)
         x = draw_points(labels, means, scales, generator)
-        return mixture_batch(x, labels, weights, means, scales)
+        batch = mixture_batch(x, labels, weights, means, scales)
+        if self.filtered == 0:
+            return batch
+        chosen = torch.rand(batch_size, generator=generator) < self.filtered
+        return take_clusters(batch, chosen, generator)
 
     def _centers(self, shape: tuple[int, int, int], generator: torch.Generator) -> torch.Tensor:
         """Centres (B, K, D), standard normal each, those of crowded data sets together."""
