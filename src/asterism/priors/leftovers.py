@@ -31,5 +31,6 @@ def take_clusters(batch: SetBatch, chosen: Tensor, generator: torch.Generator) -
     point = torch.multinomial(batch.keep.float(), 1, generator=generator)
     taken.scatter_(1, nearest.gather(1, point), False)
     keep = batch.keep & ~taken.gather(1, nearest.clamp_min(0))
+    assert batch.labels is not None  # the oracle has asked
     labels = torch.where(chosen.unsqueeze(1), nearest, batch.labels)
     return replace(batch, keep=keep, labels=torch.where(keep, labels, -1), truth=None)
