@@ -2,14 +2,16 @@
 
     python benchmarks/filtering.py [--weights dac-mog dac-mog-anchored recurrent-mog]
     python benchmarks/filtering.py --prior warped [--weights dac-warped] [--baseline-batches 20]
-    python benchmarks/filtering.py --weights dac-mog --baseline-batches 0 --keep
+    python benchmarks/filtering.py --weights dac-mog --variants looks --baseline-batches 0 --keep
 
 Benchmarks  ``filtering`` asks for as many clusters as the networks were trained on (K ≤ 4) and up
             to 999 points, ``clustering`` for more of both (K ≤ 12, N < 3000); 100 batches of ten
             data sets each, drawn from a name and a seed, given to all methods as they are. The
             shipped networks were trained on 50 to 400 points.
-DAC         raw: labels of the passes alone. "reassigned": all points by the clusters' densities
-            once the passes are over. "+ EM": five rounds of EM from the clusters found, K kept.
+DAC         raw: labels of the passes alone. "two looks": the same, but what a pass has claimed is
+            read once more by itself (``looks=2``). "reassigned": all points by the clusters'
+            densities once the passes are over. "+ EM": five rounds of EM from the clusters found, K
+            kept.
 ACT         the recurrent Set Transformer that writes clusters down until it stops.
 Classical   Gaussian mixtures, K of 1 … 12 by BIC, and variational mixtures of 20 components (200
             rounds), both with full and with diagonal covariances, which is the form of the MoG
@@ -85,18 +87,25 @@ Found = Mapping[str, Sequence[Evaluation]]
 # --- contestants --------------------------------------------------------------------------------
 
 
-def networks(weights: str, n_batches: int) -> list[Contestant]:
+VARIANTS = {
+    "raw": ("", {}),
+    "looks": (", two looks", {"looks": 2}),
+    "reassigned": (", reassigned", {"reassign": True}),
+    "em": (" + EM", {"refine": "em"}),
+}
+
+
+def networks(weights: str, n_batches: int, variants: Sequence[str]) -> list[Contestant]:
     """Contestants made of one weights file, refinements apart."""
     plain = load_network(weights)
     shape = plain.architecture_
-    name, settings = "ACT", {"": {}}
+    name, possible = "ACT", {"raw"}
     density = shape.get("density", "gaussian")
     if type(plain).__name__ == "DAC":
         name = f"DAC {shape.get('loss', 'min')}"
-        if density != "none":
-            settings[", reassigned"] = {"reassign": True}
-        if density == "gaussian":
-            settings[" + EM"] = {"refine": "em"}
+        possible |= {"looks"} | ({"reassigned"} if density != "none" else set())
+        possible |= {"em"} if density == "gaussian" else set()
+    settings = dict(VARIANTS[key] for key in variants if key in possible)
     name += f" `{short_name(weights)}`"
     return [
         Contestant(
@@ -164,7 +173,7 @@ def drawn_lines(table: Sequence[Row], found: Found) -> dict[str, dict[int, np.nd
 
     ARI of the data sets of each K; of methods that were not run, their mean in the table.
     """
-    hidden = (", reassigned", " + EM", ", diagonal", "true K", "data sets")
+    hidden = (", two looks", ", reassigned", " + EM", ", diagonal", "true K", "data sets")
     names = [head for head in table[0] if not head.endswith(hidden)]
     means = {
         name: {row["true K"]: np.array([float(row[name])]) for row in table if row[name]}
@@ -177,6 +186,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", nargs="+", help="names or files, of DAC and the recurrent one")
     parser.add_argument("--prior", choices=list(DEFAULTS), default="mog")
+    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--benchmarks", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
     parser.add_argument("--batches", type=int, default=BATCHES, help="of ten data sets")
     parser.add_argument("--baseline-batches", type=int, help="of the classical methods; 0: none")
@@ -191,7 +201,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     weights = asked.weights or DEFAULTS[asked.prior]
     few = asked.batches if asked.baseline_batches is None else asked.baseline_batches
-    contestants = [one for file in weights for one in networks(file, asked.batches)]
+    contestants = [one for file in weights for one in networks(file, asked.batches, asked.variants)]
     contestants += classical(min(few, asked.batches)) if few else []
     name = "filtering" if asked.prior == "mog" else f"filtering_{asked.prior}"
     before = json.loads((RESULTS / f"{name}.json").read_text()) if asked.keep else {}

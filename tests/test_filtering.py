@@ -143,7 +143,10 @@ def test_rows_are_recalled_as_they_were_read(name):
     torch.testing.assert_close(recalled, logits[:, 4:6], rtol=1e-3, atol=1e-4)
     rows = features[:1, 2].expand(2, -1)
     passes = StoredPasses(
-        context[:1].expand(2, -1), memory[:1].expand(2, -1, -1, -1), rows, torch.tensor([0, 1]) > 0
+        context[:1].expand(2, 1, -1),
+        memory[:1].expand(2, 1, -1, -1, -1),
+        rows,
+        torch.tensor([0, 1]) > 0,
     )
     read = network.read(features[0], passes)
     torch.testing.assert_close(read[:, 0], logits[0], rtol=1e-3, atol=1e-4)

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from asterism.exceptions import DataError
-from asterism.functional.oracles import oracle_labels
 from asterism.priors import (
     PRIORS,
     ClusterMixturePrior,
@@ -21,7 +20,6 @@ from asterism.priors import (
     WarpedMixturePrior,
     split_classes,
 )
-from asterism.priors.leftovers import take_clusters
 from asterism.priors.measures import measure_prior
 from asterism.priors.partitions import (
     count_law,
@@ -100,53 +98,6 @@ def test_the_truth_is_numbered_as_the_labels_are(name):
     assert torch.isfinite(batch.truth.log_weights).all()
 
 
-def test_centres_of_crowded_sets_are_close_and_spread_as_the_others_are():
-    prior = ClusterMixturePrior(n_points=(400, 400), max_clusters=2, crowding=0.5)
-    batch = prior.sample(4000, seeded())
-    both = batch.truth.means[(batch.labels == 1).any(dim=1)]
-    assert both[:, 0].std().item() == pytest.approx(3, abs=0.1)
-    apart = (both[:, 0] - both[:, 1]).norm(dim=1)
-    # Of two centres apart by 3t√2 in each column, P(distance < r) = 1 − exp(−r² / 36t²).
-    t = 0.05 ** torch.linspace(0, 1, 10_001)
-    for r in (0.5, 2.0):
-        near = [1 - math.exp(-(r**2) / 36), (1 - (-(r**2) / (36 * t**2)).exp()).mean().item()]
-        assert (apart < r).float().mean().item() == pytest.approx(sum(near) / 2, abs=0.02)
-
-
-def test_what_a_filtering_leaves_are_whole_clusters_as_the_oracle_sees_them():
-    whole = ClusterMixturePrior(n_points=(200, 200), crowding=1.0).sample(400, seeded())
-    chosen = torch.arange(400) % 2 == 0
-    left = take_clusters(whole, chosen, seeded(1))
-    nearest = oracle_labels(whole)
-    assert torch.equal(left.x, whole.x)
-    assert torch.equal(left.labels[~chosen], whole.labels[~chosen])
-    assert left.keep[~chosen].all()
-    assert left.keep.any(dim=1).all()
-    n_left = 0
-    parts = (left.labels[chosen], left.keep[chosen], nearest[chosen])
-    for labels, keep, true in zip(*parts, strict=True):
-        assert torch.equal(labels, torch.where(keep, true, -1))
-        assert not set(true[keep].tolist()) & set(true[~keep].tolist())
-        n_left += len(true[keep].unique())
-    n_whole = sum(len(true.unique()) for true in nearest[chosen])
-    # One of K stays for sure and each other by ½: (K + 1) / 2 on the average.
-    assert n_left / 200 == pytest.approx((n_whole / 200 + 1) / 2, abs=0.12)
-
-
-def test_a_share_of_the_sets_has_lost_clusters():
-    prior = ClusterMixturePrior(n_points=(60, 60), max_clusters=8, filtered=0.3)
-    batch = prior.sample(2000, seeded())
-    assert batch.truth is None
-    # Each of seven others is there, and taken, with probability ¼.
-    lost = (~batch.keep).any(dim=1).float().mean().item()
-    assert lost == pytest.approx(0.3 * (1 - 0.75**7), abs=0.035)
-
-
-def test_user_data_are_likened_to_plain_sets():
-    crowded = ClusterMixturePrior(n_points=(60, 90), crowding=1.0, filtered=0.5)
-    assert measure_prior(crowded) == measure_prior(ClusterMixturePrior(n_points=(60, 90)))
-
-
 def test_priors_are_found_by_name():
     assert set(PRIORS) == {"mixture", "mog", "warped", "restaurant", "tabular", "images"}
     for name, cls in PRIORS.items():
@@ -166,8 +117,6 @@ def test_priors_are_found_by_name():
         (lambda: ClusterMixturePrior(scale="wide"), TypeError, "scale='wide'"),
         (lambda: ClusterMixturePrior(scale=math.nan), ValueError, "scale=nan"),
         (lambda: ClusterMixturePrior(partition="even"), ValueError, "partition='even'"),
-        (lambda: ClusterMixturePrior(crowding=1.5), ValueError, "crowding=1.5"),
-        (lambda: ClusterMixturePrior(filtered=-0.1), ValueError, "filtered=-0.1"),
         (lambda: WarpedMixturePrior(thickness=-1), ValueError, "thickness=-1"),
         (lambda: RestaurantMixturePrior(alpha=0), ValueError, "alpha=0"),
         (lambda: RestaurantMixturePrior(alpha=50.0), ValueError, "too seldom"),

@@ -33,6 +33,7 @@ __all__ = [
     "Claim",
     "FilteringPass",
     "FilteringPath",
+    "compact",
     "draw_indices",
     "equal_rows",
     "filter_sets",
@@ -123,7 +124,7 @@ def filter_sets(
     index = torch.arange(keep.shape[1], device=keep.device).expand(keep.shape)
     left = keep
     for number in range(max_iter):
-        rows, left, index, sets = _compact(rows, left, index, sets)
+        rows, left, index, sets = compact(rows, left, index, sets)
         if not len(sets):
             break
         found = claim(rows, left, sets)
@@ -147,7 +148,7 @@ def filter_sets(
     ]
 
 
-def _compact(
+def compact(
     rows: Tensor, left: Tensor, index: Tensor, sets: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Drop the sets with nothing left; bring the points left to the front and cut the others."""

@@ -2,7 +2,7 @@
 
 Of every pass that was kept there are
 
-    pass_contexts_, pass_memory_   the cluster's vector, and the inducing rows of the reading
+    pass_contexts_, pass_memory_   the cluster's vector, and the inducing rows, of each look at it
     pass_rows_                     the row it surely took
     pass_clusters_, pass_weights_  the cluster it is part of, and its share of the rows
 
@@ -152,7 +152,7 @@ class PassesMixin(MixtureMixin):
         self._on_device()
         x = torch.as_tensor(self._brought_near(X), dtype=torch.float32)
         reads = _IMAGES if self._network.reads_images else _READS
-        portion = max(1, reads // len(self.pass_clusters_))
+        portion = max(1, reads // int(np.prod(self.pass_contexts_.shape[:2])))
         yield from x.to(resolve_device(self.device)).split(portion)
 
     def _features(self, x: Tensor) -> Tensor:
@@ -173,7 +173,7 @@ class PassesMixin(MixtureMixin):
     @torch.inference_mode()
     def _joint(self, x: Tensor) -> Tensor:
         """Log π_k + log p(x; θ_k) of rows (n, D) for all passes, (n, P)."""
-        contexts = torch.from_numpy(self.pass_contexts_).to(x)
+        contexts = torch.from_numpy(self.pass_contexts_[:, -1]).to(x)
         density = cast("ConditionalDensity", self._network.density)
         log_p = density.log_prob(x.expand(len(contexts), -1, -1), contexts) * density.nats
         return log_p.cpu().double().mT + torch.from_numpy(self.pass_weights_).log()

@@ -54,9 +54,10 @@ class Reading(NamedTuple):
 
 
 class StoredPasses(NamedTuple):
-    """P readings of one set: contexts (P, C), memory (P, 2 · depth, m, C), anchors' rows (P, F).
+    """P passes of L looks over one set: contexts (P, L, C) and memory (P, L, 2 · depth, m, C).
 
-    Where ``forced`` (P,), the anchor belongs to the cluster whatever its logit.
+    A row belongs to the cluster of a pass if all looks say so, see ``nn.looking``. ``rows`` (P, F)
+    are the anchors': where ``forced`` (P,), the anchor belongs to it whatever its logit.
     """
 
     contexts: Tensor
@@ -183,12 +184,14 @@ class FilteringNetwork(nn.Module):
 
     def read(self, features: Tensor, passes: StoredPasses) -> Tensor:
         """Logits (n, P) of rows (n, F), each by itself, in all passes."""
+        looks = passes.contexts.shape[1]
         logits = self.recall(
-            features.expand(len(passes.contexts), -1, -1),
-            passes.contexts,
-            passes.memory,
-            passes.rows if self.anchored else None,
+            features.expand(len(passes.contexts) * looks, -1, -1),
+            passes.contexts.flatten(0, 1),
+            passes.memory.flatten(0, 1),
+            passes.rows.repeat_interleave(looks, dim=0) if self.anchored else None,
         )
+        logits = logits.unflatten(0, (-1, looks)).amin(dim=1)
         for k in torch.nonzero(passes.forced).flatten().tolist():
             belongs = equal_rows(features, passes.rows[k])
             logits[k] = torch.where(belongs, logits[k].clamp_min(FORCED), logits[k])

@@ -4,9 +4,6 @@ spread    root of the mean over data sets of the variance of a coordinate
 center    "median" where the data sets have theirs at zero, else "mean"
 scale     median over data sets of :func:`asterism.functional.alignment.group_scale`
 spreads   least and largest root mean square deviation of a data set
-
-A prior that shows a network some data sets for practice has the others as ``plain``: these are
-measured.
 """
 
 from typing import Any
@@ -33,7 +30,6 @@ def measure_prior(prior: DatasetPrior) -> tuple[float, dict[str, Any]]:
     >>> measure_prior(RestaurantMixturePrior())[1]["center"]
     'median'
     """
-    prior = getattr(prior, "plain", prior)
     generator = torch.Generator().manual_seed(0)
     batches = [prior.sample(_BATCHES, generator) for _ in range(_BATCHES)]
     spread = float(torch.stack([_variance(batch) for batch in batches]).mean().sqrt())
