@@ -160,12 +160,21 @@ def updated(before: Sequence[Row], after: Sequence[Row]) -> list[Row]:
     key = next(iter(after[0]))
     new = {row[key]: row for row in after}
     if key != "method":
-        return [{**row, **new[row[key]]} for row in before]
-    known = {row[key] for row in before}
-    rows = [row for row in after if row[key] not in known]
-    rows += [new.get(row[key], row) for row in before]
-    heads = dict.fromkeys(head for row in rows for head in row)
-    return [{head: row.get(head, "") for head in heads} for row in rows]
+        heads = in_order(list(before[0]), list(after[0]))
+        return [{head: (row | new[row[key]])[head] for head in heads} for row in before]
+    old = {row[key]: row for row in before}
+    return [(old | new)[name] for name in in_order(list(old), list(new))]
+
+
+def in_order(known: Sequence[str], new: Sequence[str]) -> list[str]:
+    """All names, the new ones behind those of the same weights."""
+    order = list(known)
+    for name in new:
+        if name not in order:
+            weights = name.split("`")[1] if "`" in name else name
+            alike = [i for i, other in enumerate(order) if f"`{weights}`" in other]
+            order.insert(alike[-1] + 1 if alike else 0, name)
+    return order
 
 
 def drawn_lines(table: Sequence[Row], found: Found) -> dict[str, dict[int, np.ndarray]]:
@@ -192,7 +201,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--baseline-batches", type=int, help="of the classical methods; 0: none")
     parser.add_argument("--keep", action="store_true", help="other rows stay as they were reported")
     parser.add_argument("--quick", action="store_true", help="print; nothing is written")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.keep and (asked.batches != BATCHES or set(asked.benchmarks) != set(BENCHMARKS)):
+        parser.error(
+            "--keep puts rows beside those of whole benchmarks: leave --batches and "
+            "--benchmarks out"
+        )
+    return asked
 
 
 def main() -> None:
@@ -231,11 +246,19 @@ def main() -> None:
         f"```text\n{PROTOCOL}\n```",
         made,
         seed=SEED,
-        networks={
-            **before.get("networks", {}),
-            **{short_name(file): network_facts(file) for file in weights},
-        },
-        **({"kept": f"{before['date']}, {before['command']}"} if before else {}),
+        networks=before.get("networks")
+        or {short_name(file): network_facts(file) for file in weights},
+        **(
+            {
+                "measured since": {
+                    **before.get("measured since", {}),
+                    **{one.name: one.identity for one in contestants},
+                },
+                "kept": [*before.get("kept", []), f"{before['date']}: {before['command']}"],
+            }
+            if before
+            else {}
+        ),
     )
 
 

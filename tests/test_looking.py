@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from asterism import DAC
 from asterism.functional.sets import pad_sets
+from asterism.nn import looking
 from asterism.nn.filtering import StoredPasses
 from asterism.nn.looking import look
 from asterism.priors import ClusterMixturePrior, benchmark_batches
@@ -67,49 +69,65 @@ def test_a_second_look_reads_what_the_first_has_claimed(network):
     assert narrowed  # else nothing was tested
 
 
+@pytest.fixture
+def every_look_counts(monkeypatch):
+    """Whatever a look leaves out; with the shipped rule few of them count."""
+    monkeypatch.setattr(looking, "_SURE", 0.0)
+    monkeypatch.setattr(looking, "_FEWEST", 1)
+    monkeypatch.setattr(looking, "_SHARE", 0.0)
+
+
+@pytest.mark.usefixtures("every_look_counts")
 @torch.no_grad()
 def test_rows_are_recalled_by_all_looks(network):
     batch, anchor = crowd(), anchors(network)
     seen = look(network, batch.x, batch.keep, anchor, looks=2)
-    row = batch.x[:1, 3 if network.anchored else 0]
-    passes = StoredPasses(seen.contexts[:1], seen.memory[:1], row, torch.zeros(1) > 0)
-    read = network.read(batch.x[0, batch.keep[0]], passes)[:, 0]
-    claimed = seen.logits[0, batch.keep[0]] > 0
-    assert claimed.any()
-    torch.testing.assert_close(
-        read[claimed], seen.logits[0, batch.keep[0]][claimed], rtol=1e-3, atol=1e-3
-    )
-    assert torch.equal(read > 0, claimed)
+    narrowed = (seen.contexts[:, 0] != seen.contexts[:, 1]).any(dim=1).nonzero().flatten().tolist()
+    assert narrowed
+    for b in narrowed:
+        rows, logits = batch.x[b, batch.keep[b]], seen.logits[b, batch.keep[b]]
+        row = rows[None, 0 if anchor is None else anchor[b]]
+        passes = StoredPasses(seen.contexts[[b]], seen.memory[[b]], row, torch.zeros(1) > 0)
+        read, claimed = network.read(rows, passes)[:, 0], logits > 0
+        torch.testing.assert_close(read[claimed], logits[claimed], rtol=1e-2, atol=1e-2)
+        clear = logits.abs() > 0.05
+        assert torch.equal((read > 0)[clear], claimed[clear])
 
 
+@pytest.mark.usefixtures("every_look_counts")
 @torch.no_grad()
 def test_looks_do_not_depend_on_padding_or_order(network):
     batch, anchor = crowd(), anchors(network)
-    alone = look(
-        network,
-        batch.x[:1, :260],
-        batch.keep[:1, :260],
-        None if anchor is None else anchor[:1],
-        looks=3,
-    )
-    together = look(network, batch.x, batch.keep, anchor, looks=3)
-    torch.testing.assert_close(alone.logits, together.logits[:1, :260], rtol=1e-3, atol=1e-3)
-    turned = None if anchor is None else 259 - anchor[:1]
-    flipped = look(network, batch.x[:1, :260].flip(1), batch.keep[:1, :260], turned, looks=3)
-    torch.testing.assert_close(flipped.logits.flip(1), alone.logits, rtol=1e-3, atol=1e-3)
+    together = look(network, batch.x, batch.keep, anchor, looks=2)
+    narrowed = (together.contexts[:, 0] != together.contexts[:, 1]).any(dim=1)
+    assert narrowed.any()
+    for b in narrowed.nonzero().flatten().tolist():
+        x, keep = batch.x[[b], : batch.sizes[b]], torch.ones(1, int(batch.sizes[b])) > 0
+        own = None if anchor is None else anchor[[b]]
+        alone = look(network, x, keep, own, looks=2)
+        torch.testing.assert_close(
+            alone.logits, together.logits[[b], : batch.sizes[b]], rtol=1e-2, atol=1e-2
+        )
+        turned = None if own is None else x.shape[1] - 1 - own
+        flipped = look(network, x.flip(1), keep, turned, looks=2)
+        torch.testing.assert_close(flipped.logits.flip(1), alone.logits, rtol=1e-2, atol=1e-2)
 
 
-@pytest.mark.parametrize("weights", ["dac-mog", "dac-mog-anchored", "dac-warped"])
-def test_the_estimator_reads_new_rows_by_all_looks(weights, tmp_path):
-    chance = np.random.default_rng(3)
-    centers = 2.0 * chance.normal(size=(9, 2))
-    X = centers[chance.integers(9, size=700)] + 0.25 * chance.normal(size=(700, 2))
-    model = DAC(looks=2, weights=weights, scaling="none", random_state=0).fit(X)
-    assert model.pass_contexts_.shape[1] == 2
-    agree = (model.predict(X) == model.labels_).mean()
-    assert agree > 0.99
+@pytest.mark.parametrize(
+    ("weights", "seed", "batch", "index"),
+    [("dac-mog", 12, 1, 9), ("dac-mog-anchored", 4, 0, 3), ("dac-warped", 4, 0, 3)],
+)
+def test_the_estimator_reads_new_rows_by_all_looks(weights, seed, batch, index, tmp_path):
+    """Data sets on which second looks count."""
+    *_, drawn = benchmark_batches("clustering", seed=seed, n_batches=batch + 1)
+    X = drawn.x[index].numpy()
+    asked = DAC(looks=2, weights=weights, scaling="none", random_state=0)
+    model = asked.fit_many([drawn.x[0].numpy(), X])[1]
+    assert (model.pass_contexts_[:, 0] != model.pass_contexts_[:, 1]).any()
+    assert (model.predict(X) == model.labels_).mean() > 0.999
     np.testing.assert_array_equal(model.predict(X[::-7]), model.predict(X)[::-7])
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    np.testing.assert_array_equal(clone(asked).fit(X).labels_, model.labels_)
     again = DAC.load(model.save(tmp_path / "model"))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 

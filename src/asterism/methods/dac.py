@@ -59,9 +59,11 @@ class DAC(PassesMixin, AmortizedClusterer):
         warning.
     looks : int, default=1
         How often the network reads each cluster: once in the whole set, as published, and then what
-        it has claimed by itself. With 2 clusters that overlap are told apart more often, above all
-        among more clusters than the network was trained on, for half as much time again; more
-        seldom help.
+        it has claimed by itself. With 2, Gaussian clusters that overlap are told apart more often,
+        above all among more of them than the network was trained on. The rule by which a look
+        counts was chosen on such clusters; of bent ones (``dac-warped``) it may make too many. The
+        passes take half to once as much time again, and ``predict`` as many times as there are
+        looks.
     max_iter : int, default=50
         Most passes. Rows left over afterwards go to the likeliest cluster; ``n_leftover_`` counts
         them.
@@ -121,7 +123,8 @@ class DAC(PassesMixin, AmortizedClusterer):
     The architecture is chosen in ``pretrain``: ``loss="anchored"``, ``density="maf"`` or ``"vae"``,
     ``encoder="conv"``; see :class:`asterism.nn.filtering.FilteringNetwork`.
 
-    A fitted model keeps the inducing rows of every pass: 128 KiB each at the published sizes.
+    A fitted model keeps the inducing rows of every look of every pass: 128 KiB each at the
+    published sizes.
 
     ``context_size=150, reassign=True`` is meant for many data sets or large ones: the work of the
     network no longer grows with the rows, and a row costs K densities. Clusters of which the sample

@@ -7,7 +7,7 @@
 A network trained on few clusters that sees a crowd may claim two that overlap as one. What it has
 claimed is a small set, of the kind it was trained on: looked at again, the two are told apart, and
 what the second look leaves out goes back to the points left. All second looks together cost about
-as much as one at the whole set.
+as much as the first pass alone: little next to many passes, as much again where there are few.
 
 A look counts if it is sure of both parts: if |ℓ| > 1 for five points of each, and for a twentieth
 of the set. Borders that former passes have frayed are left as they are, or strays would become
@@ -58,18 +58,22 @@ def look(
     reading = network.remember(features, keep, anchor)
     logits = torch.where(keep, reading.logits, -torch.inf)
     contexts, memory = [reading.context], [reading.memory]
+    open_ = torch.ones(len(keep), dtype=torch.bool, device=keep.device)
     for _ in range(looks - 1):
         claimed = logits > 0
         if anchor is not None:  # it belongs to its cluster, whatever its logit
             claimed = claimed.scatter(1, anchor.unsqueeze(1), True)
+        claimed = claimed & open_.unsqueeze(1)
         places = torch.arange(keep.shape[1], device=keep.device).expand(keep.shape)
         sets = torch.arange(len(keep), device=keep.device)
         rows, left, places, sets = compact(features, claimed, places, sets)
         context, inducing = contexts[-1].clone(), memory[-1].clone()
+        open_ = torch.zeros_like(open_)  # what did not change would be seen the same again
         if len(sets):
             own = None if anchor is None else _place_of(anchor[sets], places, left)
             again = network.remember(rows, left, own)
             narrower = _parts(again.logits, left)
+            open_[sets[narrower]] = True
             context[sets[narrower]] = again.context[narrower]
             inducing[sets[narrower]] = again.memory[narrower]
             b, i = (left & narrower.unsqueeze(1)).nonzero(as_tuple=True)
