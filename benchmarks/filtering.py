@@ -71,6 +71,12 @@ DEFAULTS = {"mog": ["dac-mog", "dac-mog-anchored", "recurrent-mog"], "warped": [
 HIDDEN = (", two looks", ", reassigned", " + EM", ", diagonal")  # in the picture
 BY_COUNT = ": mean ARI by the true number of clusters"
 TITLES = {"mog": "mixtures of Gaussians", "warped": "warped clusters"}
+VARIANTS = {
+    "raw": ("", {}),
+    "looks": (", two looks", {"looks": 2}),
+    "reassigned": (", reassigned", {"reassign": True}),
+    "em": (" + EM", {"refine": "em"}),
+}
 PUBLISHED = {
     "method": "DAC min, published",
     "data sets": 1000,
@@ -87,14 +93,6 @@ Found = Mapping[str, Sequence[Evaluation]]
 
 
 # --- contestants --------------------------------------------------------------------------------
-
-
-VARIANTS = {
-    "raw": ("", {}),
-    "looks": (", two looks", {"looks": 2}),
-    "reassigned": (", reassigned", {"reassign": True}),
-    "em": (" + EM", {"refine": "em"}),
-}
 
 
 def networks(weights: str, n_batches: int, variants: Sequence[str]) -> list[Contestant]:
