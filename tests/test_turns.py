@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from asterism import DAC
 from asterism.exceptions import DataError
-from asterism.functional.turns import axis_turns, believed_view, count_turns
+from asterism.functional.turns import axis_turns, believed_view, count_turns, is_settled
 from asterism.priors import benchmark_batches
 
 
@@ -47,20 +47,34 @@ def parted(count):
 )
 def test_the_number_is_the_largest_that_enough_views_reach(counts, believed):
     answers = [parted(count) for count in counts]
-    assert counts[believed_view(answers)] == believed
-    assert counts[::-1][believed_view(answers[::-1])] == believed
+    assert counts[believed_view(answers, len(counts))] == believed
+    assert counts[::-1][believed_view(answers[::-1], len(counts))] == believed
+
+
+@pytest.mark.parametrize("n_views", range(1, 9))
+def test_views_that_could_not_change_the_number_are_left_out(n_views):
+    """Whatever is found, in whatever order."""
+    chance = np.random.default_rng(n_views)
+    shortest = n_views
+    for _ in range(200):
+        answers = [parted(count) for count in chance.choice([3, 4, 5], n_views, p=[0.2, 0.6, 0.2])]
+        n_read = next(n for n in range(1, n_views + 1) if is_settled(answers[:n], n_views))
+        shortest = min(shortest, n_read)
+        early = answers[believed_view(answers[:n_read], n_views)]
+        assert early.max() == answers[believed_view(answers, n_views)].max()
+    assert shortest == {1: 1, 2: 2, 3: 2, 4: 3, 5: 4, 6: 5, 7: 5, 8: 6}[n_views]
 
 
 def test_of_equal_numbers_the_answer_most_like_the_others_is_taken():
     odd = np.repeat([0, 1], [2, 10])
     like = np.repeat([0, 1], 6)
-    assert believed_view([odd, like, 1 - like, np.repeat([0, 1], [5, 7])]) == 1
+    assert believed_view([odd, like, 1 - like, np.repeat([0, 1], [5, 7])], 4) == 1
 
 
 def test_rows_of_no_cluster_count_for_none():
     rest = np.where(np.arange(12) < 2, -1, parted(3))
-    assert believed_view([parted(3), rest, parted(3)]) == 0
-    assert believed_view([np.where(parted(4) == 0, -1, parted(4)), parted(3), parted(4)]) == 1
+    assert believed_view([parted(3), rest, parted(3)], 3) == 0
+    assert believed_view([np.where(parted(4) == 0, -1, parted(4)), parted(3), parted(4)], 3) != 2
 
 
 def crowded():
@@ -86,8 +100,8 @@ def test_a_view_of_the_estimator_is_what_it_finds_in_turned_rows(weights):
 
 @pytest.mark.parametrize("weights", ["dac-mog-small", "dac-mog"])
 def test_new_rows_are_read_in_the_view_that_is_believed(weights, tmp_path):
-    asked = DAC(views=3, weights=weights, scaling="none", random_state=0)
-    sets = crowded()[:6]
+    asked = DAC(views=4, weights=weights, scaling="none", random_state=0)
+    sets = crowded()
     models = asked.fit_many(sets)
     X, model = next(pair for pair in zip(sets, models, strict=True) if pair[1].view_ > 0)
     assert (model.predict(X) == model.labels_).mean() > 0.999
