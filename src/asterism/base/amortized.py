@@ -92,6 +92,11 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
     def _check_set(self, X: np.ndarray) -> None:
         """Refuse rows the network cannot cluster as asked; by default it can cluster all."""
 
+    @property
+    def _readings(self) -> int:
+        """How often rows are read, each time kept: batches are so many times smaller."""
+        return 1
+
     def _infer(self, batch: SetBatch, seed: int) -> list[Inference]:
         raise TypeError(f"{type(self).__name__} must define _infer")
 
@@ -264,7 +269,8 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
                 raise DataError(f"data set {number} of fit_many: {error}") from error
             fitted.append(twin)
         seed = draw_seed(self.random_state)  # one for all: batches make no difference
-        for chunk in size_sorted_chunks([len(x) for x in rows], max_points):
+        most = max(1, max_points // self._readings)
+        for chunk in size_sorted_chunks([len(x) for x in rows], most):
             self._fit_together([fitted[i] for i in chunk], [rows[i] for i in chunk], seed)
         return fitted
 

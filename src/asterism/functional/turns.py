@@ -1,19 +1,19 @@
 """One set of rows seen from several sides, and which of the answers to believe.
 
 A network that knows no symmetry reads rows differently when their axes are reflected or exchanged,
-though a prior that treats all axes alike says nothing of it:
+though the prior that it was trained on may treat all axes, and both their ends, alike:
 
     view v      s_v · x[order_v],   signs and order of the axes, those of view 0 as they were;
                 2^D D! views in all
 
 Answers differ where clusters are hard to tell apart. A network that takes them one by one rather
-misses one than makes one up, so the number believed is not the middle one but
+misses one than makes one up, so of four views or more the number believed is not the middle one but
 
     K = the largest number that at least m of V views reach,   m = max(2, V/3), at most V
 
 and of the views that find K clusters that one which is most like all others: of the largest mean
 ARI with them. Where the views still to come cannot change K, they need not be looked at: of eight
-that agree six are enough.
+that agree six are enough. If a number of clusters is wanted, one view that reaches it is.
 """
 
 import math
@@ -49,7 +49,9 @@ class AxisTurns(NamedTuple):
     signs: Tensor
 
     def turn(self, view: int, x: Tensor) -> Tensor:
-        """Rows (..., D) in a view."""
+        """Rows (..., D) in a view, the same where it is the first."""
+        if view == 0:
+            return x
         return x[..., self.orders[view].to(x.device)] * self.signs[view].to(x)
 
 
@@ -88,6 +90,7 @@ def filter_views(
     count: Callable[[FilteringPath, int], np.ndarray],
     batch: SetBatch,
     n_views: int,
+    wanted: int | None = None,
 ) -> list[View]:
     """The believed view of every set of a batch.
 
@@ -101,35 +104,38 @@ def filter_views(
     batch : SetBatch
     n_views : int
         Most views of a set.
+    wanted : int, optional
+        Number of clusters beyond which more make no difference.
     """
     turns = axis_turns(batch.x.shape[-1], n_views)
     views: list[list[View]] = [[] for _ in range(len(batch))]
     waiting = list(range(len(batch)))
+    x, keep = batch.x, batch.keep
     for number in range(n_views):
-        keep = batch.keep[waiting]
-        features, paths = read(turns.turn(number, batch.x[waiting]), keep, waiting)
+        features, paths = read(turns.turn(number, x), keep, waiting)
         for b, rows, own, path in zip(waiting, features, keep, paths, strict=True):
             views[b].append(View(number, rows[own].cpu(), path, count(path, b)))
-        waiting = [b for b in waiting if not is_settled(_answers(views[b]), n_views)]
+        waiting = [b for b in waiting if not is_settled(_answers(views[b]), n_views, wanted)]
         if not waiting:
             break
-    return [own[believed_view(_answers(own), n_views)] for own in views]
+        x, keep = batch.x[waiting], batch.keep[waiting]
+    return [own[believed_view(_answers(own), n_views, wanted)] for own in views]
 
 
-def is_settled(answers: Sequence[np.ndarray], n_views: int) -> bool:
+def is_settled(answers: Sequence[np.ndarray], n_views: int, wanted: int | None = None) -> bool:
     """Whether the number of clusters is known before all views are.
 
     >>> one, two = np.zeros(6, int), np.repeat([0, 1], 3)
     >>> is_settled([two, two, two], 4), is_settled([one, two, one], 4)
     (True, False)
     """
-    missing, enough = n_views - len(answers), _enough(n_views)
-    counts = _counts(answers)
+    missing, enough = n_views - len(answers), _enough(n_views, wanted)
+    counts = _counts(answers, wanted)
     believed = np.sort(counts)[-enough] if len(counts) >= enough else 0
-    return int((counts > believed).sum()) + missing < enough
+    return believed == wanted or int((counts > believed).sum()) + missing < enough
 
 
-def believed_view(answers: Sequence[np.ndarray], n_views: int) -> int:
+def believed_view(answers: Sequence[np.ndarray], n_views: int, wanted: int | None = None) -> int:
     """Which of the answers is believed: labels (N,), those of -1 of no cluster.
 
     ``n_views`` is how many answers there would be if they were not settled before.
@@ -137,23 +143,27 @@ def believed_view(answers: Sequence[np.ndarray], n_views: int) -> int:
     >>> one, two, three = np.zeros(6, int), np.repeat([0, 1], 3), np.repeat([0, 1, 2], 2)
     >>> believed_view([one, two, two, three], 4), believed_view([three, two, three, one], 4)
     (1, 0)
+    >>> believed_view([one, two, two, three], 4, wanted=3)
+    3
     """
-    counts = _counts(answers)
-    wanted = np.flatnonzero(counts == np.sort(counts)[-_enough(n_views)])
-    if len(wanted) == 1:
-        return int(wanted[0])
+    counts = _counts(answers, wanted)
+    best = np.flatnonzero(counts == np.sort(counts)[-_enough(n_views, wanted)])
+    if len(best) == 1:
+        return int(best[0])
     numbered = np.stack([np.unique(labels, return_inverse=True)[1] for labels in answers])
-    likeness = [adjusted_rand(numbered[view], numbered).mean() for view in wanted]
-    return int(wanted[np.argmax(likeness)])
+    likeness = [adjusted_rand(numbered[view], numbered).mean() for view in best]
+    return int(best[np.argmax(likeness)])
 
 
-def _enough(n_views: int) -> int:
+def _enough(n_views: int, wanted: int | None) -> int:
     """Views that must reach a number for it to be believed."""
-    return min(n_views, max(2, -(-n_views // 3)))
+    return 1 if wanted is not None else min(n_views, max(2, -(-n_views // 3)))
 
 
-def _counts(answers: Sequence[np.ndarray]) -> np.ndarray:
-    return np.array([len(np.unique(labels[labels >= 0])) for labels in answers])
+def _counts(answers: Sequence[np.ndarray], wanted: int | None) -> np.ndarray:
+    """Clusters of each answer, as far as they matter."""
+    counts = np.array([len(np.unique(labels[labels >= 0])) for labels in answers])
+    return counts if wanted is None else np.minimum(counts, wanted)
 
 
 def _answers(views: Sequence[View]) -> list[np.ndarray]:

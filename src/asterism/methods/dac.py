@@ -67,9 +67,11 @@ class DAC(PassesMixin, AmortizedClusterer):
         looks.
     views : int, default=1
         How many times the data are filtered, each time with other axes reflected and exchanged: 8
-        at most in two dimensions. Among the answers that of the most clusters is taken which two
-        views, or a third of them, bear out: see :mod:`asterism.functional.turns`. ``fit`` takes so
-        many times as long, or three quarters of that where all agree; ``predict`` is as before.
+        at most in two dimensions. Of four or more the largest number of clusters is believed that
+        two views, or a third of them, reach, which finds clusters that one view misses; see
+        :mod:`asterism.functional.turns`. Meant for weights whose prior treats all axes alike, as
+        those of all shipped ones do. ``fit`` takes as many times as long, three quarters of that
+        where all agree; ``predict`` is as before.
     max_iter : int, default=50
         Most passes. Rows left over afterwards go to the likeliest cluster; ``n_leftover_`` counts
         them.
@@ -235,7 +237,7 @@ class DAC(PassesMixin, AmortizedClusterer):
         if self.views > count_turns(self._dim):
             raise DataError(
                 f"views={self.views}, but there are only {count_turns(self._dim)} of "
-                f"{self._dim} axes"
+                f"{self._dim} axes: use so many or fewer"
             )
         if self.n_clusters != "auto":
             check_rows(len(X), int(self.n_clusters))
@@ -244,6 +246,10 @@ class DAC(PassesMixin, AmortizedClusterer):
                     f"n_clusters={self.n_clusters} is more than the {self.context_size} rows read "
                     "together: raise context_size"
                 )
+
+    @property
+    def _readings(self) -> int:
+        return self.views
 
     def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, Any]]:
         network = self._network
@@ -269,8 +275,9 @@ class DAC(PassesMixin, AmortizedClusterer):
 
         sizes = batch.sizes.tolist()
         turns = axis_turns(batch.x.shape[-1], self.views)
+        wanted = None if self.n_clusters == "auto" else int(self.n_clusters)
         answers = []
-        for b, view in enumerate(filter_views(read, count, context, self.views)):
+        for b, view in enumerate(filter_views(read, count, context, self.views, wanted)):
             x = turns.turn(view.number, batch.x[b, batch.keep[b]].cpu().double())
             clusters = self._describe(view.path, view.features, x, places[b])
             record = self._record(view.path, places[b], len(x))
