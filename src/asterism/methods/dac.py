@@ -53,8 +53,7 @@ class DAC(ClaimsMixin, AmortizedClusterer):
         it has claimed by itself. With 2, Gaussian clusters that overlap are told apart more often,
         above all among more of them than the network was trained on. The rule by which a look
         counts was chosen on such clusters; of bent ones (``dac-warped``) it may make too many. The
-        passes take half to once as much time again, and ``predict`` as many times as there are
-        looks.
+        passes take half to once as much time again, and ``predict`` reads the looks that count.
     views : int, default=1
         How many times the data are filtered, each time with other axes reflected and exchanged: 8
         at most in two dimensions. Of four or more the largest number of clusters is believed that

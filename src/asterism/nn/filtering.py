@@ -184,14 +184,19 @@ class FilteringNetwork(nn.Module):
 
     def read(self, features: Tensor, passes: StoredPasses) -> Tensor:
         """Logits (n, P) of rows (n, F), each by itself, in all passes."""
-        looks = passes.contexts.shape[1]
-        logits = self.recall(
-            features.expand(len(passes.contexts) * looks, -1, -1),
-            passes.contexts.flatten(0, 1),
-            passes.memory.flatten(0, 1),
-            passes.rows.repeat_interleave(looks, dim=0) if self.anchored else None,
+        contexts = passes.contexts
+        fresh = torch.ones(contexts.shape[:2], dtype=torch.bool, device=contexts.device)
+        fresh[:, 1:] = (contexts[:, 1:] != contexts[:, :-1]).any(dim=-1)
+        k, look = fresh.nonzero(as_tuple=True)  # one that is the same again says the same
+        said = self.recall(
+            features.expand(len(k), -1, -1),
+            contexts[k, look],
+            passes.memory[k, look],
+            passes.rows[k] if self.anchored else None,
         )
-        logits = logits.unflatten(0, (-1, looks)).amin(dim=1)
+        logits = said.new_full((*fresh.shape, len(features)), torch.inf)
+        logits[k, look] = said
+        logits = logits.amin(dim=1)
         for k in torch.nonzero(passes.forced).flatten().tolist():
             belongs = equal_rows(features, passes.rows[k])
             logits[k] = torch.where(belongs, logits[k].clamp_min(FORCED), logits[k])
