@@ -56,11 +56,12 @@ class DAC(ClaimsMixin, AmortizedClusterer):
         passes take half to once as much time again, and ``predict`` reads the looks that count.
     views : int, default=1
         How many times the data are filtered, each time with other axes reflected and exchanged: 8
-        at most in two dimensions. Of four or more the largest number of clusters is believed that
-        two views, or a third of them, reach, which finds clusters that one view misses; see
-        :mod:`asterism.functional.turns`. Meant for weights whose prior treats all axes alike, as
-        those of all shipped ones do. ``fit`` takes as many times as long, three quarters of that
-        where all agree; ``predict`` is as before.
+        at most in two dimensions. Believed is the largest number of clusters that two views reach,
+        or a third of them if that is more: of two views the smaller number, of three the middle
+        one; four or more find clusters that one view misses. With ``n_clusters`` given one view
+        that reaches it is enough. See :mod:`asterism.functional.turns`. Meant for weights whose
+        prior treats all axes alike, as those of all shipped ones do. ``fit`` takes as many times as
+        long, three quarters of that where all agree; ``predict`` is as before.
     max_iter : int, default=50
         Most passes. Rows left over afterwards go to the likeliest cluster; ``n_leftover_`` counts
         them.
@@ -81,7 +82,7 @@ class DAC(ClaimsMixin, AmortizedClusterer):
     scaling : {"auto", "local", "global", "none"}, default="auto"
         "local" makes the clusters as wide as those of training, by a rough guess of them, "global"
         the whole table; "auto" is the former where it can be had. "none" hands the data over as
-        they are.
+        they are. The guess takes clusters that run into each other for one: compare "global".
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
