@@ -9,7 +9,7 @@ though the prior that it was trained on may treat all axes, and both their ends,
 Answers differ where clusters are hard to tell apart. A network that takes them one by one rather
 misses one than makes one up, so of four views or more the number believed is not the middle one but
 
-    K = the largest number that at least m of V views reach,   m = max(2, V/3), at most V
+    K = the largest number that at least m of V views reach,   m = max(2, ⌈V/3⌉), at most V
 
 and of the views that find K clusters that one which is most like all others: of the largest mean
 ARI with them. Where the views still to come cannot change K, they need not be looked at: of eight

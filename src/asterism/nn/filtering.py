@@ -187,15 +187,15 @@ class FilteringNetwork(nn.Module):
         contexts = passes.contexts
         fresh = torch.ones(contexts.shape[:2], dtype=torch.bool, device=contexts.device)
         fresh[:, 1:] = (contexts[:, 1:] != contexts[:, :-1]).any(dim=-1)
-        k, look = fresh.nonzero(as_tuple=True)  # one that is the same again says the same
+        which, look = fresh.nonzero(as_tuple=True)  # one that is the same again says the same
         said = self.recall(
-            features.expand(len(k), -1, -1),
-            contexts[k, look],
-            passes.memory[k, look],
-            passes.rows[k] if self.anchored else None,
+            features.expand(len(which), -1, -1),
+            contexts[which, look],
+            passes.memory[which, look],
+            passes.rows[which] if self.anchored else None,
         )
         logits = said.new_full((*fresh.shape, len(features)), torch.inf)
-        logits[k, look] = said
+        logits[which, look] = said
         logits = logits.amin(dim=1)
         for k in torch.nonzero(passes.forced).flatten().tolist():
             belongs = equal_rows(features, passes.rows[k])
