@@ -172,7 +172,9 @@ class TableEncoder:
             return None
         X, missing = self._encode(frame)
         rows = choose_donors(*X.shape)
-        return np.where(missing[rows], np.nan, X[rows])[:, self._filled].astype(np.float64)
+        kept = np.where(missing[rows], np.nan, X[rows])[:, self._filled]
+        # In the order of memory that a loaded encoder has them in: sums round by it.
+        return np.ascontiguousarray(kept, dtype=np.float64)
 
     def transform(self, table: Any) -> np.ndarray:
         """Features (N, D) of the rows; columns may come in any order, others are ignored.
