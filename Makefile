@@ -68,6 +68,7 @@ bench: $(VENV)/.user
 	$(BIN)/python benchmarks/robustness.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/filtering.py
+	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/many.py
 	$(BIN)/python benchmarks/posteriors.py
 

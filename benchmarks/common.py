@@ -60,6 +60,13 @@ def network_options(description: str, **numbers: int) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def mean_and_error(values: Sequence[float]) -> str:
+    """Mean ± standard error."""
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / len(values)
+    return f"{mean:.3f} ± {(variance / len(values)) ** 0.5:.3f}"
+
+
 def markdown_tables(tables: Mapping[str, Sequence[Row]]) -> str:
     """Tables, each under its heading."""
     return "\n\n".join(f"## {head}\n\n{markdown_table(rows)}" for head, rows in tables.items())

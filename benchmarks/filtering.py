@@ -10,7 +10,8 @@ Benchmarks  ``filtering`` asks for as many clusters as the networks were trained
             shipped networks were trained on 50 to 400 points.
 DAC         raw: labels of the passes alone. "two looks": the same, but what a pass has claimed is
             read once more by itself (``looks=2``). "eight views": two looks, and filtered eight
-            times with axes reflected and exchanged (``views=8``); which answer is believed was
+            times with axes reflected and exchanged (``views=8``); "sixteen views": the same, and
+            then again with other anchors, where the network has them. Which answer is believed was
             settled on draws of another seed. "reassigned": all points by the clusters' densities
             once the passes are over. "+ EM": five rounds of EM from the clusters found, K kept.
 ACT         the recurrent Set Transformer that writes clusters down until it stops.
@@ -69,13 +70,21 @@ BENCHMARKS = ("clustering", "filtering")
 BIC = "Gaussian mixture, BIC"  # the one classical method with a likelihood to compare
 SEEN = 4
 DEFAULTS = {"mog": ["dac-mog", "dac-mog-anchored", "recurrent-mog"], "warped": ["dac-warped"]}
-HIDDEN = (", two looks", ", eight views", ", reassigned", " + EM", ", diagonal")  # in the picture
+HIDDEN = (  # in the picture
+    ", two looks",
+    ", eight views",
+    ", sixteen views",
+    ", reassigned",
+    " + EM",
+    ", diagonal",
+)
 BY_COUNT = ": mean ARI by the true number of clusters"
 TITLES = {"mog": "mixtures of Gaussians", "warped": "warped clusters"}
 VARIANTS = {
     "raw": ("", {}),
     "looks": (", two looks", {"looks": 2}),
     "views": (", eight views", {"looks": 2, "views": 8}),
+    "sixteen": (", sixteen views", {"looks": 2, "views": 16}),
     "reassigned": (", reassigned", {"reassign": True}),
     "em": (" + EM", {"refine": "em"}),
 }
@@ -107,6 +116,7 @@ def networks(weights: str, n_batches: int, variants: Sequence[str]) -> list[Cont
         name = f"DAC {shape.get('loss', 'min')}"
         possible |= {"looks", "views"} | ({"reassigned"} if density != "none" else set())
         possible |= {"em"} if density == "gaussian" else set()
+        possible |= {"sixteen"} if shape.get("loss") == "anchored" else set()
     settings = dict(VARIANTS[key] for key in variants if key in possible)
     name += f" `{short_name(weights)}`"
     return [

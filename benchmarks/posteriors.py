@@ -40,7 +40,7 @@ import numpy as np
 import torch
 from amortised import load_network, network_facts, short_name
 from calibration import count_table, draw_panels, expand, pair_table
-from common import ROOT, Row, cached_rows, markdown_tables, write_results
+from common import ROOT, Row, cached_rows, markdown_tables, mean_and_error, write_results
 from exact_posterior import all_partitions, exact_log_posterior, largest_difference
 from threadpoolctl import threadpool_limits
 
@@ -285,8 +285,7 @@ def mean(sets: Sequence[Row], name: str) -> float:
 
 
 def spread(sets: Sequence[Row], name: str) -> str:
-    values = [one[name] for one in sets]
-    return f"{np.mean(values):.3f} ± {np.std(values) / math.sqrt(len(values)):.3f}"
+    return mean_and_error([one[name] for one in sets])
 
 
 # --- command line -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ only ever looks for one.
 # sphinx_gallery_thumbnail_number = 1
 import matplotlib.pyplot as plt
 import torch
+from sklearn.datasets import make_blobs
 
 from asterism import DAC, RecurrentMixture
 from asterism.metrics import adjusted_rand_index
@@ -55,10 +56,14 @@ plt.show()
 # Data of your own
 # ----------------
 # Rows from elsewhere are first moved to the place and scale of the training data. ``"global"``
-# makes the whole table as wide as those of training; ``"local"``, which the default takes where it
-# can, does so with the clusters, and does not take a single one for many.
+# makes the whole table as wide as those of training, and takes a single cluster for many;
+# ``"local"`` does so with the clusters, by a guess that takes clusters that touch for one. The
+# default, ``"auto"``, tries several scales, and keeps the one whose clusters Gaussians describe
+# best.
 
-one = torch.randn(500, 2, generator=torch.Generator().manual_seed(1)).numpy()
-for scaling in ("global", "local"):
-    found = DAC(scaling=scaling).fit(one)
-    print(f"one Gaussian, scaling={scaling!r}: {found.n_clusters_} clusters")
+one = torch.randn(400, 2, generator=torch.Generator().manual_seed(1)).numpy()
+five, _ = make_blobs(400, centers=5, random_state=1)
+for name, rows in {"one Gaussian": one, "five that touch": five}.items():
+    for scaling in ("global", "local", "auto"):
+        found = DAC(scaling=scaling).fit(rows)
+        print(f"{name}, scaling={scaling!r}: {found.n_clusters_} clusters")

@@ -9,7 +9,7 @@ import pytest
 
 from asterism.methods.registry import methods
 
-_FEW = {"n_threads": 6, "n_samples": 6, "n_draws": 1}
+_FEW = {"n_threads": 6, "n_samples": 6, "n_draws": 1, "scaling": "local"}
 _QUICK_MIXTURE = {"epoch_steps": 20, "n_epochs": 1, "patience": 1}
 LIGHT = {
     "ae-kmeans": {"hidden_dims": (16,), "max_steps": 40, "n_init": 2},
@@ -22,11 +22,15 @@ LIGHT = {
     },
     "acp": _FEW,
     "ccp": _FEW,
+    "dac": {"scaling": "local"},
     "deepdpm": _QUICK_MIXTURE,
     "dp-sampler": {"n_samples": 5, "n_burn": 10, "n_moves": 5},
-    "ncp": {"n_samples": 20},
+    "ncp": {"n_samples": 20, "scaling": "local"},
 }
-"""Parameters that make a method quick; what is tested does not depend on them."""
+"""Parameters that make a method quick; what is tested does not depend on them.
+
+Scales are tried by all amortised methods alike, and here by those whose networks are the quickest.
+"""
 
 
 def light(name, **parameters):

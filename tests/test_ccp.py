@@ -30,7 +30,8 @@ def weights(tmp_path_factory):
 
 
 def quick(method, weights, **parameters):
-    options = {"n_threads": 10, "n_samples": 10, "n_draws": 2, "random_state": 0}
+    options = {"n_threads": 10, "n_samples": 10, "n_draws": 2, "scaling": "local"}
+    options |= {"random_state": 0}
     return method(weights=weights[method], **(options | parameters))
 
 

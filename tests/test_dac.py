@@ -277,8 +277,6 @@ def test_local_scaling_gives_clusters_the_width_of_training(tmp_path):
             model.fit(X)
             width = 5 * np.linalg.norm(model.projection_, axis=0).mean()
             assert 0.1 < width < 0.4  # in training 0.2
-            known = model.projection_
-            assert np.array_equal(model.set_params(scaling="auto").fit(X).projection_, known)
             model.set_params(scaling="global").fit(X)
             wide = 5 * np.linalg.norm(model.projection_, axis=0).mean()
             assert n_clusters > 1 or wide > 1.5

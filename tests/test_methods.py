@@ -263,7 +263,7 @@ def test_pretraining_learns_and_its_weights_are_used(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 3))
     probability = model.fit(X).predict_proba(X)
     model.save(tmp_path / "mine", command="test")
-    reused = SetTransformerMixture(weights=tmp_path / "mine.safetensors").fit(X)
+    reused = SetTransformerMixture(2, weights=tmp_path / "mine.safetensors").fit(X)
     np.testing.assert_allclose(reused.predict_proba(X), probability, atol=1e-6)
     assert reused.module_.dim == 3
     again = SetTransformerMixture(2, random_state=0).pretrain(

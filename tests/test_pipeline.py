@@ -42,10 +42,12 @@ def mixed(n=60, seed=0):
     return frame
 
 
-def settings(name):
-    """Parameters that make a method quick, with the number of clusters where it may be given."""
-    given = {"n_clusters": 2} if get_method(name).takes_k else {}
-    return {**LIGHT.get(name, {}), **given}
+def of_two(name):
+    """Quick estimator of a method, told the number of clusters where it may be."""
+    method = get_method(name)
+    return make_estimator(
+        method, 2 if method.takes_k else "auto", random_state=0, **LIGHT.get(name, {})
+    )
 
 
 GROUP = np.arange(60) % 2
@@ -54,7 +56,7 @@ GROUP = np.arange(60) % 2
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_mixed_table_is_clustered_and_predicted_alike(method_name, tmp_path):
     frame = mixed()
-    result = cluster_table(frame, method_name, label_column="kind", **settings(method_name))
+    result = cluster_table(frame, of_two(method_name), label_column="kind")
     assert result.frame.columns.tolist() == [*frame.columns, "cluster", "probability"]
     pd.testing.assert_frame_equal(result.frame[frame.columns], frame)
     assert result.frame["cluster"].dtype == np.int64
@@ -242,7 +244,7 @@ def told_of_tables():
 
 def test_the_class_is_taken_from_the_file(method_name, tmp_path):
     frame = mixed()[["weight"]].assign(more=np.arange(60) % 7)
-    result = cluster_table(frame, method_name, **settings(method_name))
+    result = cluster_table(frame, of_two(method_name))
     result.model.estimator.save(tmp_path / "estimator")
     result.model.save(tmp_path / "model")
     for name in ("estimator", "model.safetensors", "model.json"):

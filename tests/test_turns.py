@@ -10,7 +10,9 @@ from sklearn.metrics import adjusted_rand_score
 from asterism import DAC
 from asterism.exceptions import DataError
 from asterism.functional import turns
+from asterism.functional.filtering import draw_indices
 from asterism.functional.turns import axis_turns, believed_view, count_turns, is_settled
+from asterism.methods import claims
 from asterism.priors import benchmark_batches
 
 
@@ -166,7 +168,8 @@ def test_views_find_clusters_that_one_view_takes_for_one():
 def test_clusters_that_are_dissolved_do_not_count(least, monkeypatch):
     asked = []
     monkeypatch.setattr(turns, "believed_view", lambda answers, *_: asked.append(answers) or 0)
-    DAC(views=4, weights="dac-mog-quick", min_cluster_size=least, random_state=0).fit(crowded())
+    model = DAC(views=4, weights="dac-mog-quick", min_cluster_size=least, scaling="local")
+    model.fit(crowded())
     (answers,) = asked
     smallest = min(np.unique(a[a >= 0], return_counts=True)[1].min() for a in answers)
     assert (smallest >= 40) == (least == 40)
@@ -182,7 +185,27 @@ def test_a_number_of_clusters_is_taken_from_the_view_that_reaches_it():
 
 
 def test_more_views_than_there_are_and_views_of_images_are_refused():
-    with pytest.raises(DataError, match="views=9, but there are only 8 of 2 axes: use so many or"):
+    with pytest.raises(DataError, match=r"views=9, but there are only 8 of 2 axes.*: use so"):
         DAC(views=9).fit(crowded())
     with pytest.raises(DataError, match=r"views=2 exchange axes.*read images: use views=1"):
         DAC(views=2, weights="dac-omniglot").fit(np.zeros((5, 784)))
+
+
+def test_views_beyond_all_turns_begin_anew_with_other_anchors(monkeypatch):
+    views = axis_turns(2, 16)
+    assert torch.equal(views.orders[8:], views.orders[:8])
+    assert torch.equal(views.signs[8:], views.signs[:8])
+    X, first = crowded(), []
+
+    def kept(left, chances):
+        anchor = draw_indices(left, chances)
+        if left.shape[1] == len(X):  # the first pass of a view
+            first.append(int(anchor))
+        return anchor
+
+    monkeypatch.setattr(claims, "draw_indices", kept)
+    monkeypatch.setattr(turns, "is_settled", lambda *_: False)
+    model = DAC(weights="dac-mog-quick", views=16, scaling="none", random_state=0).fit(X)
+    assert len(first) == 16
+    assert first[8:] != first[:8]
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

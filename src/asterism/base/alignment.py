@@ -7,8 +7,8 @@
 
 ``scaling="local"`` makes clusters as wide as in training, by a rough guess of them, "global" the
 whole table; "auto" is the former where it can be had: where the weights tell the width, and the
-rows fill the network's space, as on a line neighbours are other than in the plane. Images go to
-the network as they are.
+rows fill the network's space, as on a line neighbours are other than in the plane. With "auto" that
+is where trials begin, ``base.trials``. Images go to the network as they are.
 """
 
 from typing import Any

@@ -33,9 +33,10 @@ from asterism._validation import (
     seeded,
 )
 from asterism.base import persistence
-from asterism.base.alignment import AlignmentMixin, check_place
+from asterism.base.alignment import check_place
 from asterism.base.contract import Clusterer
 from asterism.base.network import NetworkMixin
+from asterism.base.trials import TrialsMixin, make_twin
 from asterism.exceptions import DataError, WeightsError
 from asterism.functional.sets import DatasetPrior, SetBatch, pad_sets, size_sorted_chunks
 from asterism.io.pretrained import find_weights
@@ -61,7 +62,7 @@ _FRESH = 0x5A5A5A5A
 """Turns the seed of ``fit`` into another."""
 
 
-class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
+class AmortizedClusterer(TrialsMixin, NetworkMixin, Clusterer):
     """Clusters a data set in a few forward passes of a network trained beforehand."""
 
     _default_weights: ClassVar[str]
@@ -225,6 +226,7 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int) -> None:
         self._load_weights()
         self._prepare(X)
+        self._try_scales([self], [X], seed)
         (answer,) = self._read([self._aligned(X)], seed)
         self._accept(answer)
 
@@ -261,7 +263,7 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
         plain = all(isinstance(value, _PLAIN) for value in self.get_params(deep=False).values())
         first = self._unfitted()
         for number, data in enumerate(datasets):
-            twin = _twin(first) if plain else self._unfitted()
+            twin = make_twin(first) if plain else self._unfitted()
             try:
                 rows.append(read_rows(twin, data, reset=True))
                 twin._prepare(rows[-1])
@@ -271,7 +273,9 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
         seed = draw_seed(self.random_state)  # one for all: batches make no difference
         most = max(1, max_points // self._readings)
         for chunk in size_sorted_chunks([len(x) for x in rows], most):
-            self._fit_together([fitted[i] for i in chunk], [rows[i] for i in chunk], seed)
+            twins, own = [fitted[i] for i in chunk], [rows[i] for i in chunk]
+            self._try_scales(twins, own, seed)
+            self._fit_together(twins, own, seed)
         return fitted
 
     def _unfitted(self: Self) -> Self:
@@ -325,8 +329,8 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
         cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path
     ) -> Self:
         estimator = super()._restore(arrays, card, path)
-        # The network came from this file, and a clone must find it there.
-        estimator.weights = estimator.network_ = str(weight_paths(path)[0])
+        # The network came from this file, and a clone must find it there, from any folder.
+        estimator.weights = estimator.network_ = str(weight_paths(path)[0].resolve())
         return estimator
 
     def _load_weights(self) -> None:
@@ -364,10 +368,3 @@ class AmortizedClusterer(AlignmentMixin, NetworkMixin, Clusterer):
     def _accept(self, answer: Inference) -> None:
         for name, value in answer.items():
             setattr(self, name, value)
-
-
-def _twin(estimator: Self) -> Self:
-    """Another estimator with the same parameters and the same network."""
-    twin = object.__new__(type(estimator))
-    twin.__dict__.update(estimator.__dict__)
-    return twin

@@ -27,6 +27,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from asterism.functional.contexts import some_rows
+
 __all__ = ["apply_alignment", "fit_alignment", "group_scale"]
 
 _SHARE, _FEWEST = 0.02, 5
@@ -64,8 +66,7 @@ def group_scale(X: np.ndarray) -> float:
     >>> bool(0.8 < group_scale(four) / group_scale(one) < 1.25)
     True
     """
-    if len(X) > _MOST:
-        X = X[np.random.RandomState(0).choice(len(X), _MOST, replace=False)]
+    X = some_rows(X, _MOST, seed=0)
     X = X - X.mean(axis=0)
     rank = min(max(_FEWEST, round(_SHARE * (len(X) - 1))), len(X) - 1)
     # A row is the first of its neighbours; twice as many, since those at equal distance count too.

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from asterism.functional.nearest import nearest_distances, nearest_rows
 
-__all__ = ["Context", "Gaps", "choose_context", "draw_far", "spanned_axes", "turn"]
+__all__ = ["Context", "Gaps", "choose_context", "draw_far", "some_rows", "spanned_axes", "turn"]
 
 _COMPANY = 8  # chosen rows around a place that leave no gap
 _ROUNDS = 8
@@ -51,6 +51,17 @@ class Context(NamedTuple):
         nearest = nearest_rows(x.cpu().numpy(), rows.cpu().numpy())[0].astype(np.int32)
         nearest[chosen.numpy()] = np.arange(size, dtype=np.int32)
         return cls(chosen.numpy(), rows, nearest)
+
+
+def some_rows(X: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """All rows, or so many of them at random.
+
+    >>> some_rows(np.arange(9), 3, seed=0).tolist()
+    [7, 2, 1]
+    """
+    if len(X) <= most:
+        return X
+    return X[np.random.RandomState(seed).choice(len(X), most, replace=False)]
 
 
 def choose_context(

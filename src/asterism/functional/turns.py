@@ -4,7 +4,7 @@ A network that knows no symmetry reads rows differently when their axes are refl
 though the prior that it was trained on may treat all axes, and both their ends, alike:
 
     view v      s_v · x[order_v],   signs and order of the axes, those of view 0 as they were;
-                2^D D! views in all
+                2^D D! in all; further ones begin anew, for readers that draw chances
 
 Answers differ where clusters are hard to tell apart. A network that takes them one by one rather
 misses one than makes one up, so of four views or more the number believed is not the middle one but
@@ -13,7 +13,8 @@ misses one than makes one up, so of four views or more the number believed is no
 
 and of the views that find K clusters that one which is most like all others: of the largest mean
 ARI with them. Where the views still to come cannot change K, they need not be looked at: of eight
-that agree six are enough. If a number of clusters is wanted, one view that reaches it is.
+that agree six are enough, of sixteen eleven. If a number of clusters is wanted, one view that
+reaches it is.
 """
 
 import math
@@ -61,18 +62,19 @@ def count_turns(dim: int) -> int:
 
 
 def axis_turns(dim: int, n_views: int) -> AxisTurns:
-    """The first views: all reflections, then those of exchanged axes.
+    """The first views: all reflections, then those of exchanged axes, then these again.
 
     >>> turns = axis_turns(2, 8)
     >>> [turns.turn(view, torch.tensor([2, 3])).tolist() for view in (0, 1, 4, 7)]
     [[2, 3], [2, -3], [3, 2], [-3, -2]]
     """
-    number, reflected = torch.arange(n_views), min(dim, _REFLECTED)
+    reflected = min(dim, _REFLECTED)
+    number = torch.tensor([view % count_turns(dim) for view in range(n_views)])
     bits = number[:, None] >> torch.arange(reflected - 1, -1, -1) & 1
     signs = torch.ones(n_views, dim)
     signs[:, dim - reflected :] -= 2.0 * bits
     place = number >> reflected
-    orders = list(islice(permutations(range(dim)), int(place[-1]) + 1))
+    orders = list(islice(permutations(range(dim)), int(place.max()) + 1))
     return AxisTurns(torch.tensor(orders)[place], signs)
 
 

@@ -65,8 +65,9 @@ class CCP(PosteriorMixin, AmortizedClusterer):
         Name of shipped weights, or a file.
     scaling : {"auto", "local", "global", "none"}, default="auto"
         "local" makes the clusters as wide as those of training, by a rough guess of them, "global"
-        the whole table; "auto" is the former where it can be had. "none" hands the data over as
-        they are.
+        the whole table. "auto" begins with the guess, clusters at most 200 of the rows at several
+        multiples of it, and takes the one whose clusters are best described by Gaussians (ICL);
+        with fewer than 50 rows it keeps to the guess. "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -181,6 +182,14 @@ class CCP(PosteriorMixin, AmortizedClusterer):
         return TrainingPlan(steps=10_000, lr=1e-4, weight_decay=0.01)
 
     # --- fit ----------------------------------------------------------------------------------
+
+    @property
+    def _trial_rows(self) -> int:
+        return min(200, self.max_points)
+
+    @property
+    def _trial_settings(self) -> dict[str, Any]:
+        return {"n_threads": min(10, self.n_threads), "n_samples": 1, "n_draws": 1}
 
     def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, Any]]:
         # Every data set has a generator of its own: its answer does not depend on the others.

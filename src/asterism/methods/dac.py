@@ -38,16 +38,17 @@ __all__ = ["DAC", "FilteringStep"]
 class DAC(ClaimsMixin, AmortizedClusterer):
     """Deep amortised clustering: finds clusters one by one, and their number.
 
-    The shipped network was trained on two-dimensional mixtures of up to four Gaussians. Data of
-    more columns are projected on their leading principal axes, and all data are moved to the place
-    and scale of the training prior by one recorded affine map.
+    The shipped network was trained on two-dimensional mixtures of up to four Gaussians, about round
+    and about of one width. Data of more columns are projected on their leading principal axes, and
+    all data are moved to the place and scale of the training prior by one recorded affine map.
+    Columns of different units are to be standardised first, as the command line does.
 
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
         Number of clusters. "auto" leaves it to the network. A number merges clusters, the nearest
-        pair first, until so many are left; where the network finds fewer, they stay, with a
-        warning.
+        pair first, until so many are left; where the network finds fewer at all scales tried, they
+        stay, with a warning.
     looks : int, default=1
         How often the network reads each cluster: once in the whole set, as published, and then what
         it has claimed by itself. With 2, Gaussian clusters that overlap are told apart more often,
@@ -56,15 +57,17 @@ class DAC(ClaimsMixin, AmortizedClusterer):
         passes take half to once as much time again, and ``predict`` reads the looks that count.
     views : int, default=1
         How many times the data are filtered, each time with other axes reflected and exchanged: 8
-        at most in two dimensions. Believed is the largest number of clusters that two views reach,
-        or a third of them if that is more: of two views the smaller number, of three the middle
-        one; four or more find clusters that one view misses. With ``n_clusters`` given one view
-        that reaches it is enough. See :mod:`asterism.functional.turns`. Meant for weights whose
-        prior treats all axes alike, as those of all shipped ones do. ``fit`` takes as many times as
-        long, three quarters of that where all agree; ``predict`` is as before.
+        at most in two dimensions, but any number with weights trained with ``loss="anchored"``,
+        whose views then begin anew with other anchors. Believed is the largest number of clusters
+        that two views reach, or a third of them if that is more: of two views the smaller number,
+        of three the middle one; four or more find clusters that one view misses. With
+        ``n_clusters`` given one view that reaches it is enough. See
+        :mod:`asterism.functional.turns`. Meant for weights whose prior treats all axes alike, as
+        those of all shipped ones do. ``fit`` takes as many times as long, three quarters of that
+        where all agree; ``predict`` is as before.
     max_iter : int, default=50
-        Most passes. Rows left over afterwards go to the likeliest cluster; ``n_leftover_`` counts
-        them.
+        Most passes. Rows left over afterwards go to the likeliest cluster, with a warning;
+        ``n_leftover_`` counts them.
     min_cluster_size : int, default=1
         Clusters of fewer rows are dissolved, and their rows read anew against the others. With
         ``context_size`` the size is estimated from the sample.
@@ -81,8 +84,10 @@ class DAC(ClaimsMixin, AmortizedClusterer):
         Name of shipped weights, or a file.
     scaling : {"auto", "local", "global", "none"}, default="auto"
         "local" makes the clusters as wide as those of training, by a rough guess of them, "global"
-        the whole table; "auto" is the former where it can be had. "none" hands the data over as
-        they are. The guess takes clusters that run into each other for one: compare "global".
+        the whole table. "auto" begins with the guess, clusters at most 1000 of the rows at several
+        multiples of it, and takes the one whose clusters are best described by Gaussians (ICL).
+        With fewer than 50 rows, and with weights whose densities are not Gaussian, it keeps to the
+        guess. "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -216,10 +221,11 @@ class DAC(ClaimsMixin, AmortizedClusterer):
                 f"views={self.views} exchange axes, and weights={str(self.weights)!r} read images: "
                 "use views=1"
             )
-        if self.views > count_turns(self._dim):
+        if self.views > count_turns(self._dim) and not self._network.anchored:
             raise DataError(
                 f"views={self.views}, but there are only {count_turns(self._dim)} of "
-                f"{self._dim} axes: use so many or fewer"
+                f"{self._dim} axes: use so many or fewer, or weights trained with "
+                "loss='anchored', whose further views differ by their anchors"
             )
         if self.n_clusters != "auto":
             check_rows(len(X), int(self.n_clusters))
@@ -229,8 +235,31 @@ class DAC(ClaimsMixin, AmortizedClusterer):
                     "together: raise context_size"
                 )
 
+    @property
+    def _trial_rows(self) -> int:
+        most = super()._trial_rows
+        return most if self.context_size is None else min(most, self.context_size)
+
+    @property
+    def _trial_settings(self) -> dict[str, Any]:
+        # Of a sample the least size would be another, and few rows that are left make no scale.
+        once = {"looks": 1, "views": 1, "min_cluster_size": 1}
+        return {**once, "reassign": False, "refine": None}
+
+    @property
+    def _finds_gaussians(self) -> bool:
+        network = self._network
+        return isinstance(network.density, GaussianDensity) and not network.reads_images
+
     def _settle(self, X: np.ndarray) -> None:
         super()._settle(X)
+        if self.n_leftover_:
+            warnings.warn(
+                f"{self.n_leftover_} rows were left over after max_iter={self.max_iter} passes and "
+                "go to the likeliest cluster: raise it, or try another scaling",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         if self.n_clusters != "auto" and self.n_clusters_ < int(self.n_clusters):
             warnings.warn(
                 f"n_clusters={self.n_clusters}, but the network finds {self.n_clusters_}, and "

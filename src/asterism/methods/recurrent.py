@@ -50,8 +50,9 @@ class RecurrentMixture(MixtureMixin, AmortizedClusterer):
         Name of shipped weights, or a file.
     scaling : {"auto", "local", "global", "none"}, default="auto"
         "local" makes the clusters as wide as those of training, by a rough guess of them, "global"
-        the whole table; "auto" is the former where it can be had. "none" hands the data over as
-        they are.
+        the whole table. "auto" begins with the guess, clusters at most 1000 of the rows at several
+        multiples of it, and takes the one whose clusters are best described by Gaussians (ICL);
+        with fewer than 50 rows it keeps to the guess. "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -139,6 +140,10 @@ class RecurrentMixture(MixtureMixin, AmortizedClusterer):
     def _check_set(self, X: np.ndarray) -> None:
         if self.n_clusters != "auto":
             check_rows(len(X), int(self.n_clusters))
+
+    @property
+    def _trial_settings(self) -> dict[str, Any]:
+        return {"refine": None}
 
     def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, Any]]:
         network = cast("RecurrentSetTransformer", self.module_)

@@ -49,8 +49,10 @@ class SetTransformerMixture(MixtureMixin, AmortizedClusterer):
         Name of shipped weights, or a file.
     scaling : {"auto", "local", "global", "none"}, default="auto"
         "local" makes the clusters as wide as those of training, by a rough guess of them, "global"
-        the whole table; "auto" is the former where it can be had. "none" hands the data over as
-        they are.
+        the whole table. "auto" begins with the guess, or with the whole table where weights tell no
+        width, as the default ones; clusters at most 1000 of the rows at several multiples of it,
+        and takes the one whose clusters are best described by Gaussians (ICL); with fewer than 50
+        rows it keeps to where it began. "none" hands the data over as they are.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", "cuda:1", ...
     random_state : int, RandomState or None, default=None
@@ -144,6 +146,10 @@ class SetTransformerMixture(MixtureMixin, AmortizedClusterer):
                 f"SetTransformerMixture(n_clusters={wanted}).pretrain()"
             )
         check_rows(len(X), wanted)
+
+    @property
+    def _trial_settings(self) -> dict[str, Any]:
+        return {"refine": None}
 
     def _infer(self, batch: SetBatch, seed: int) -> list[dict[str, np.ndarray]]:
         capacity = int(self.architecture_["n_components"])

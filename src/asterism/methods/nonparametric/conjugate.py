@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from asterism._validation import Interval, Real, StrOptions, check_rows
 from asterism.base import Clusterer
 from asterism.exceptions import DataError
+from asterism.functional.contexts import some_rows
 from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart, Statistics
 from asterism.functional.scaling import fit_common_scaling, unit_rows
 
@@ -175,9 +176,7 @@ def kmeans_start(x: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     """Labels (N,) of rows (N, D) to begin with, learnt from a sample of many."""
     if n_clusters == 1:
         return np.zeros(len(x), dtype=np.int64)
-    rows = x
-    if len(x) > _START_ROWS:
-        rows = x[np.random.RandomState(seed).choice(len(x), _START_ROWS, replace=False)]
+    rows = some_rows(x, _START_ROWS, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centres
         kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)

@@ -21,11 +21,12 @@ import numpy as np
 import torch
 from sklearn.decomposition import PCA
 
+from asterism.functional.contexts import some_rows
 from asterism.functional.niw import Gaussians
 from asterism.functional.pooling import whitener
 from asterism.methods.nonparametric.conjugate import FLAT, ConjugateMixin
 
-__all__ = ["TurnedMixin", "some_rows"]
+__all__ = ["TurnedMixin"]
 
 _MOST_TOLD = 128  # columns of which covariances are told
 _AXIS_ROWS = 20_000  # looked at
@@ -109,10 +110,3 @@ class TurnedMixin(ConjugateMixin):
             return means, root @ root.swapaxes(1, 2) + self.noise_ * (outside + outside.T) / 2
         outside = (1 - np.einsum("dq,qd->d", self.axes_, back)) / self.factor_**2
         return means, np.square(root).sum(axis=2) + self.noise_ * outside
-
-
-def some_rows(X: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """All rows, or so many of them at random."""
-    if len(X) <= most:
-        return X
-    return X[np.random.RandomState(seed).choice(len(X), most, replace=False)]

@@ -17,6 +17,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from asterism._validation import Interval, Real, StrOptions, at_least
 from asterism.exceptions import DataError
+from asterism.functional.contexts import some_rows
 from asterism.functional.niw import NormalWishart
 from asterism.functional.pooling import STRENGTHS, pool_covariance
 from asterism.methods.nonparametric.conjugate import (
@@ -25,7 +26,7 @@ from asterism.methods.nonparametric.conjugate import (
     checked_start,
     kmeans_start,
 )
-from asterism.methods.nonparametric.coordinates import TurnedMixin, some_rows
+from asterism.methods.nonparametric.coordinates import TurnedMixin
 
 __all__ = ["ExpectationMixin"]
 
