@@ -10,14 +10,14 @@ import pytest
 from asterism.methods.registry import methods
 
 _FEW = {"n_threads": 6, "n_samples": 6, "n_draws": 1, "scaling": "local"}
-_QUICK_MIXTURE = {"epoch_steps": 20, "n_epochs": 1, "patience": 1}
+_QUICK_MIXTURE = {"epoch_steps": 5, "n_epochs": 1, "patience": 1}
 LIGHT = {
     "ae-kmeans": {"hidden_dims": (16,), "max_steps": 40, "n_init": 2},
     "ae-deepdpm": {
         "hidden_dims": (16,),
-        "max_steps": 40,
+        "max_steps": 20,
         "n_alternations": 1,
-        "alternation_steps": 20,
+        "alternation_steps": 5,
         **_QUICK_MIXTURE,
     },
     "acp": _FEW,

@@ -17,8 +17,10 @@ from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule
 from asterism.nn.splitmerge import SplitMergeNet
 from asterism.plotting import plot_split_merge
+from conftest import LIGHT
 
-QUICK = {"epoch_steps": 20, "n_epochs": 1, "patience": 1, "random_state": 0}
+QUICK = {**LIGHT["deepdpm"], "random_state": 0}
+LONGER = {**QUICK, "epoch_steps": 20}  # where rows must be where the mixture has them
 
 
 def clouds(n=600, centers=6, dim=3, seed=4):
@@ -119,13 +121,13 @@ def test_almost_no_evidence_splits_nothing():
 def test_mixture_is_told_in_the_users_units_and_scores_them():
     X, _ = clouds(dim=2)
     X = X * [1.0, 100.0] + 7
-    model = DeepDPM(scaling="standard", **QUICK).fit(X)
+    model = DeepDPM(scaling="standard", **LONGER).fit(X)
     for k in range(model.n_clusters_):
         own = X[model.labels_ == k]
         np.testing.assert_allclose(model.means_[k], own.mean(axis=0), rtol=0.05, atol=0.1)
         np.testing.assert_allclose(np.diag(model.covariances_[k]), own.var(axis=0), rtol=0.6)
     assert model.weights_.sum() == pytest.approx(1, abs=1e-6)
-    again = DeepDPM(scaling="standard", **QUICK).fit(X / 10)
+    again = DeepDPM(scaling="standard", **LONGER).fit(X / 10)
     assert again.score(X / 10) == pytest.approx(model.score(X) + 2 * np.log(10), abs=0.05)
 
 
@@ -156,7 +158,7 @@ def test_wide_small_tables_get_simpler_covariances():
 def test_outliers_of_the_start_are_no_clusters():
     X, y = make_blobs(300, centers=4, cluster_std=0.3, center_box=(-6, 6), random_state=3)
     X = np.r_[X, [[60.0, 60.0]]]
-    model = DeepDPM(8, min_rows=5, **QUICK).fit(X)
+    model = DeepDPM(8, min_rows=5, **LONGER).fit(X)
     assert np.bincount(model.labels_).min() >= 5
     assert adjusted_rand_score(y, model.labels_[:-1]) > 0.95
     assert model.covariance_ == "full"

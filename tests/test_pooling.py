@@ -8,10 +8,11 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from asterism import AutoKMeans, DeepDPM
-from asterism.functional.niw import NormalWishart, label_statistics
+from asterism.functional.niw import NormalWishart, label_statistics, round_evidences
 from asterism.functional.pooling import STRENGTHS, pool_covariance, turned, whitener
+from conftest import LIGHT
 
-QUICK = {"epoch_steps": 10, "random_state": 0}
+QUICK = {**LIGHT["deepdpm"], "random_state": 0}
 
 
 def alike(n_clusters=12, dim=6, n=900, seed=0):
@@ -76,6 +77,16 @@ def test_evidence_is_that_of_the_prior_with_a_full_scale():
     shape = strength * covariance * (1 + 1 / 0.05) / freedom
     expected = multivariate_t(X.mean(axis=0), shape, df=freedom).logpdf(X)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-8)
+
+
+def test_evidences_of_all_strengths_are_those_of_the_priors():
+    X, labels, _ = alike()
+    stats = label_statistics(torch.from_numpy(X), torch.from_numpy(labels), 12, "full")
+    found = round_evidences(stats, torch.tensor(STRENGTHS).double(), 0.05)
+    center = torch.zeros(6).double()
+    for evidence, m in zip(found, STRENGTHS, strict=True):
+        prior = NormalWishart(center, torch.full_like(center, m), 0.05, 7 + m)
+        torch.testing.assert_close(evidence, prior.log_evidence(stats))
 
 
 # --- coordinates ------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ def test_sigkill_at_random_moments_resumes_bit_for_bit(tmp_path):
     assert whole.wait(120) == 0, whole.stderr.read().decode()
     chance = random.Random(0)
     killed = 0
-    for _ in range(4):
+    for _ in range(3):
         process = run_script(tmp_path / "killed", "--pause", "0.02", steps=steps)
         progress = tmp_path / "killed" / "history.jsonl"
         seen = len(read_history(progress))
@@ -184,7 +184,7 @@ def test_sigkill_at_random_moments_resumes_bit_for_bit(tmp_path):
             process.send_signal(signal.SIGKILL)
             killed += 1
         process.wait(60)
-    assert killed >= 3
+    assert killed >= 2
     last = run_script(tmp_path / "killed", steps=steps)
     assert last.wait(120) == 0, last.stderr.read().decode()
     expected = torch.load(tmp_path / "whole" / "weights.pt")

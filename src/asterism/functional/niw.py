@@ -38,6 +38,7 @@ __all__ = [
     "Statistics",
     "gather_statistics",
     "label_statistics",
+    "round_evidences",
 ]
 
 COVARIANCES = ("full", "diagonal", "isotropic")
@@ -138,16 +139,8 @@ class NormalWishart:
             psi = self._psi0 + (psi - self._psi0) * columns / self.dim
         shrink = columns / 2 * (math.log(self.kappa) - kappa.log())
         if self.covariance == "full":
-            nu = self.nu + n
-            half = torch.tensor(self.nu / 2, dtype=n.dtype)
-            return (
-                shrink
-                - n * self.dim / 2 * math.log(math.pi)
-                + torch.special.multigammaln(nu / 2, self.dim)
-                - torch.special.multigammaln(half, self.dim)
-                + self.nu / 2 * self.scale.log().sum()
-                - nu / 2 * _log_det(psi)
-            )
+            nu = torch.tensor(self.nu, dtype=n.dtype)
+            return shrink + _spread_evidence(n, nu, self.scale.log().sum(), psi)
         # Inverse gamma: one variance for each column, or for all.
         a0, b0 = self._shape, self._psi0 / 2
         width = 1 if self.covariance == "diagonal" else columns
@@ -273,6 +266,36 @@ def label_statistics(x: Tensor, labels: Tensor, k: int, covariance: str) -> Stat
         for rows, own in zip(x.split(_ROWS), labels.split(_ROWS), strict=True)
     ]
     return reduce(Statistics.plus, parts)
+
+
+def round_evidences(stats: Statistics, strengths: Tensor, kappa: float) -> Tensor:
+    """Log f (S, K) of K clusters under S priors about zero: Ψ₀ = m I, ν₀ = D + 1 + m for each m.
+
+    As :meth:`NormalWishart.log_evidence` of each prior with full covariances, but all at once.
+
+    >>> one = Statistics(torch.ones(1), torch.zeros(1, 2), torch.zeros(1, 2, 2))
+    >>> round_evidences(one, torch.tensor([1.0, 5.0]), kappa=1e-4).shape
+    torch.Size([2, 1])
+    """
+    dim = stats.total.shape[-1]
+    nothing = torch.zeros(dim, dtype=stats.n.dtype)
+    scatter = NormalWishart(nothing, nothing, kappa)._psi(stats)
+    m = strengths.unsqueeze(-1)
+    psi = scatter + m[..., None, None] * torch.eye(dim, dtype=stats.n.dtype)
+    shrink = dim / 2 * (math.log(kappa) - (kappa + stats.n).log())
+    return shrink + _spread_evidence(stats.n, dim + 1 + m, dim * m.log(), psi)
+
+
+def _spread_evidence(n: Tensor, nu: Tensor, log_det: Tensor, psi: Tensor) -> Tensor:
+    """What n rows say of a covariance: of ν₀ and log |Ψ₀| before, of ν₀ + n and Ψ after."""
+    dim = psi.shape[-1]
+    return (
+        torch.special.multigammaln((nu + n) / 2, dim)
+        - torch.special.multigammaln(nu / 2, dim)
+        - n * dim / 2 * math.log(math.pi)
+        + nu / 2 * log_det
+        - (nu + n) / 2 * _log_det(psi)
+    )
 
 
 def _log_det(matrix: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ from scipy.cluster.hierarchy import linkage
 from torch import Tensor
 
 from asterism.functional.hierarchy import cut_tree
-from asterism.functional.niw import NormalWishart, Statistics, label_statistics
+from asterism.functional.niw import Statistics, label_statistics, round_evidences
 
 __all__ = ["STRENGTHS", "Pooled", "pool_covariance", "turned", "whitener"]
 
@@ -41,6 +41,7 @@ STRENGTHS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0)
 _ALL, _MOST, _FURTHER = 30, 256, 16  # every K up to the first, then some up to the second
 _LEAST_ROWS = 5  # of a cluster, on the average
 _PATHS = 4
+_ENTRIES = 1 << 22  # of matrices held at once
 
 
 class Pooled(NamedTuple):
@@ -112,20 +113,15 @@ def _evidences(
 ) -> np.ndarray:
     """Log evidence of a partition and of its rows about zero, for all strengths of W."""
     axes = whitener(W)
-    dim, white = len(W), turned(stats, torch.from_numpy(axes))
-    priors = (
-        NormalWishart(
-            torch.zeros(dim, dtype=torch.float64),
-            torch.full((dim,), strength, dtype=torch.float64),
-            kappa,
-            dim + 1 + strength,
-        )
-        for strength in strengths
-    )
+    white = turned(stats, torch.from_numpy(axes))
     # A cluster that counts for less than a row earns nothing by being one.
     earned = torch.where(stats.n >= 1, torch.lgamma(stats.n) + np.log(alpha), 0.0).sum()
     parts = earned + stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are denser before
-    return np.array([float(parts + prior.log_evidence(white).sum()) for prior in priors])
+    # A part of the strengths at a time, where there are many clusters of many columns.
+    size = max(1, _ENTRIES // white.square.numel())
+    told = torch.tensor(strengths, dtype=torch.float64).split(size)
+    values = [round_evidences(white, some, kappa).sum(dim=1) for some in told]
+    return (parts + torch.cat(values)).numpy()
 
 
 def _path(

@@ -13,6 +13,8 @@ Chang & Fisher, "Parallel sampling of DP mixture models using sub-cluster splits
 Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR 2022.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -30,7 +32,7 @@ __all__ = [
     "search_splits",
 ]
 
-_PAIRS = 4096  # of clusters looked at together
+_ENTRIES = 1 << 22  # of the products of pairs of clusters looked at together
 _FEW_COLUMNS = 32  # up to which all axes are found at once
 _SPARE_AXES, _AXIS_ROUNDS = 4, 8
 
@@ -43,13 +45,11 @@ def log_split_ratio(
     smallest: float = 1.0,
 ) -> Tensor:
     """Log H (...) of parting a union; −inf where a part has less than ``smallest`` rows."""
-    whole = first.plus(second)
+    three = zip(first, second, first.plus(second), strict=True)
+    stats = Statistics(*(torch.stack(parts) for parts in three))
+    values = torch.lgamma(stats.n.clamp_min(1e-9)) + prior.log_evidence(stats)
+    ratio = math.log(alpha) + values[0] + values[1] - values[2]
     least = torch.minimum(first.n, second.n)
-    parts = [
-        torch.lgamma(stats.n.clamp_min(1e-9)) + prior.log_evidence(stats)
-        for stats in (first, second, whole)
-    ]
-    ratio = torch.tensor(alpha, dtype=torch.float64).log() + parts[0] + parts[1] - parts[2]
     return torch.where(least >= smallest, ratio, -torch.inf)
 
 
@@ -70,7 +70,8 @@ def merge_ratios(
         listed = torch.zeros(k, k, dtype=torch.bool).scatter_(1, near, True)
         kept = (listed | listed.mT)[first, second]
         first, second = first[kept], second[kept]
-    parts = zip(first.split(_PAIRS), second.split(_PAIRS), strict=True)
+    size = max(1, _ENTRIES // stats.square[0].numel())
+    parts = zip(first.split(size), second.split(size), strict=True)
     merged = -torch.cat(
         [log_split_ratio(stats.at(i), stats.at(j), prior, alpha, 0) for i, j in parts]
     )

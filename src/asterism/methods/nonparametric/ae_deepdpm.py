@@ -107,9 +107,9 @@ class AEDeepDPM(EmbeddedClusterer):
     >>> from sklearn.datasets import load_iris
     >>> from asterism import AEDeepDPM
     >>> X = load_iris().data
-    >>> model = AEDeepDPM(hidden_dims=(32,), max_steps=200, alternation_steps=50, random_state=0)
+    >>> model = AEDeepDPM(hidden_dims=(32,), max_steps=100, n_alternations=1, random_state=0)
     >>> model.fit(X).labels_path_.shape
-    (4, 150)
+    (2, 150)
     """
 
     _parts: ClassVar[Mapping[str, type[Clusterer]]] = {"mixture_": DeepDPM}
