@@ -16,13 +16,13 @@ setup: $(VENV)/.dev
 # Stamps: a target is made again only when the project's requirements change.
 $(VENV)/.user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt torch
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[data,plot]'
+	$(PIP) install --quiet --constraint constraints.txt torch --editable '.[data,plot]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.user
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $@
+$(VENV)/.dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt torch --editable '.[dev]'
+	@touch $(VENV)/.user $@
 
 $(VENV)/.docs: $(VENV)/.user
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'

@@ -24,8 +24,8 @@ LIGHT = {
     "ccp": _FEW,
     "dac": {"scaling": "local"},
     "deepdpm": _QUICK_MIXTURE,
-    "dp-sampler": {"n_samples": 5, "n_burn": 10, "n_moves": 5},
-    "ncp": {"n_samples": 20, "scaling": "local"},
+    "dp-sampler": {"n_samples": 3, "n_burn": 8, "n_moves": 3},
+    "ncp": {"n_samples": 8, "scaling": "local"},
 }
 """Parameters that make a method quick; what is tested does not depend on them.
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 
+import training_script
 from asterism.exceptions import TrainingError
 from asterism.nn.set_transformer import SetTransformer
 from asterism.priors import GaussianMixturePrior
@@ -22,7 +23,7 @@ from asterism.training.history import History, read_history
 from asterism.training.muon import Muon
 from asterism.training.optim import make_optimizer
 
-SCRIPT = Path(__file__).parent / "training_script.py"
+SCRIPT = Path(training_script.__file__)
 
 
 class Noisy(nn.Module):
@@ -166,8 +167,7 @@ def test_interrupted_in_process_run_resumes_bit_for_bit(tmp_path, ema, optimizer
 @pytest.mark.slow
 def test_sigkill_at_random_moments_resumes_bit_for_bit(tmp_path):
     steps = 60
-    whole = run_script(tmp_path / "whole", steps=steps)
-    assert whole.wait(120) == 0, whole.stderr.read().decode()
+    training_script.main(str(tmp_path / "whole"), "--steps", str(steps))
     chance = random.Random(0)
     killed = 0
     for _ in range(3):
@@ -185,8 +185,7 @@ def test_sigkill_at_random_moments_resumes_bit_for_bit(tmp_path):
             killed += 1
         process.wait(60)
     assert killed >= 2
-    last = run_script(tmp_path / "killed", steps=steps)
-    assert last.wait(120) == 0, last.stderr.read().decode()
+    training_script.main(str(tmp_path / "killed"), "--steps", str(steps))
     expected = torch.load(tmp_path / "whole" / "weights.pt")
     found = torch.load(tmp_path / "killed" / "weights.pt")
     assert torch.equal(expected, found)
@@ -209,8 +208,7 @@ def test_a_polite_signal_saves_before_it_stops(tmp_path, number, code):
 
 @pytest.mark.slow
 def test_two_ranks_match_one_rank_with_both_shards(tmp_path):
-    one = run_script(tmp_path / "one", "--shards", "2", steps=12)
-    assert one.wait(120) == 0, one.stderr.read().decode()
+    training_script.main(str(tmp_path / "one"), "--steps", "12", "--shards", "2")
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
         *(str(SCRIPT), str(tmp_path / "two"), "--steps", "12", "--shards", "2"),

@@ -1,6 +1,7 @@
 """A small training run as a process of its own, to be killed by the tests."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -11,14 +12,15 @@ from asterism.priors import GaussianMixturePrior
 from asterism.training import PriorSource, TrainingPlan, train
 
 
-def main():
+def main(*options):
+    """Train as told by the options, here or in a process of its own."""
     parser = argparse.ArgumentParser()
     parser.add_argument("directory", type=Path)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--shards", type=int)
     parser.add_argument("--pause", type=float, default=0.0)
     parser.add_argument("--rarely", action="store_true", help="no checkpoint but the last")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(options)
 
     draw = PriorSource(GaussianMixturePrior(n_points=(20, 40)), batch_size=4, seed=0)
 
@@ -26,8 +28,9 @@ def main():
         time.sleep(arguments.pause)
         return draw(index)
 
-    torch.manual_seed(0)
-    module = SetTransformer(width=16, heads=2, n_inducing=4)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = SetTransformer(width=16, heads=2, n_inducing=4)
     plan = TrainingPlan(
         steps=arguments.steps,
         schedule="cosine",
@@ -44,4 +47,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
