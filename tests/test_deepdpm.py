@@ -14,7 +14,7 @@ from asterism import DeepDPM
 from asterism.exceptions import DataError
 from asterism.functional.niw import NormalWishart
 from asterism.methods.nonparametric.growth import Growth
-from asterism.methods.nonparametric.learning import Schedule
+from asterism.methods.nonparametric.learning import Schedule, _Rows
 from asterism.nn.splitmerge import SplitMergeNet
 from asterism.plotting import plot_split_merge
 from conftest import LIGHT
@@ -41,18 +41,38 @@ def test_growth_ends_on_merges_and_tells_every_move():
         assert after["n_before"] == before["n_after"]
 
 
-def test_clusters_emptied_by_the_net_are_dropped_and_told():
-    x = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
+def begun(n_rows=60, n_clusters=3):
+    """A fit of rows that has just begun with clusters of equal size."""
+    x = torch.randn(n_rows, 2, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)
     growth = Growth(
         x,
-        SplitMergeNet(2, 3, width=8),
+        SplitMergeNet(2, n_clusters, width=8),
         NormalWishart(torch.zeros(2).double(), torch.ones(2).double()),
         1.0,
         Schedule(epoch_steps=1),
         seed=0,
     )
-    growth.start(np.arange(60) % 3)
+    growth.start(np.arange(n_rows) % n_clusters)
+    return growth
+
+
+def test_batches_tell_the_e_step_where_rows_come_again():
+    growth = begun()
+    often, once = (_Rows(growth, 10, steps, seed=0)(3) for steps in (6, 5))
+    torch.testing.assert_close(often.targets, growth.module.targets(often.rows))
+    assert once.targets is None
+    assert torch.equal(often.rows, once.rows)
+
+
+def test_small_nets_of_many_clusters_see_fewer_rows_each():
+    assert _Rows(begun(), 10, 1, seed=0)(0).members.shape == (3, 64, 2)
+    assert _Rows(begun(200, 100), 10, 1, seed=0)(0).members.shape == (100, 20, 2)
+    assert _Rows(begun(600, 300), 10, 1, seed=0)(0).members.shape == (300, 8, 2)
+
+
+def test_clusters_emptied_by_the_net_are_dropped_and_told():
+    growth = begun()
     with torch.no_grad():
         growth.module.bias[1] = -1e4
     growth._look()
@@ -195,15 +215,7 @@ def test_far_rows_do_not_hide_the_cut_between_clusters():
 
 def test_merged_pieces_of_the_start_may_split_again():
     """Only halves that are merged again were split in vain."""
-    growth = Growth(
-        torch.randn(90, 2, generator=torch.Generator().manual_seed(0)),
-        SplitMergeNet(2, 6, width=8),
-        NormalWishart(torch.zeros(2).double(), torch.ones(2).double()),
-        1.0,
-        Schedule(epoch_steps=1),
-        seed=0,
-    )
-    growth.start(np.arange(90) % 6)
+    growth = begun(90, 6)
     growth.labels = torch.arange(90) % 6
     growth._merge(1)
     assert growth.module.n_clusters == 3

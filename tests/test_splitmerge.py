@@ -79,3 +79,18 @@ def test_halves_loss_reaches_every_small_net(net):
     net.loss(SplitMergeBatch(torch.randn(8, 3), torch.randn(4, 6, 3))).backward()
     for part in net.sub:
         assert (part.grad.flatten(1).abs().sum(dim=1) > 0).all()
+
+
+@pytest.mark.parametrize("kl", ["forward", "reverse"])
+def test_targets_found_beforehand_are_those_found_on_the_way(kl):
+    torch.manual_seed(0)
+    net = SplitMergeNet(3, 4, width=16, kl=kl)
+    net.means = 100 * torch.randn(4, 3)  # so far apart that most weights are none
+    net.whiteners = torch.eye(3).expand(4, 3, 3)
+    x = net.means.repeat(5, 1) + torch.randn(20, 3)
+    told = net.targets(x)
+    torch.testing.assert_close(told.exp().sum(dim=1), torch.ones(20))
+    assert (told.exp() >= torch.finfo(torch.float32).tiny).all()
+    batch = SplitMergeBatch(x, targets=told)
+    torch.testing.assert_close(net.loss(batch), net.loss(SplitMergeBatch(x)))
+    assert net.loss(SplitMergeBatch(x, targets=told.roll(1, dims=1))) > net.loss(batch)

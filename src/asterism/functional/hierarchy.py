@@ -17,9 +17,9 @@ def cut_tree(tree: np.ndarray, n_clusters: int) -> np.ndarray:
     [0, 0, 1, 2]
     """
     n = len(tree) + 1
+    kept = tree[: n - min(n_clusters, n), :2].astype(np.int64)
     parent = np.arange(2 * n - 1)
-    for m in range(n - min(n_clusters, n)):
-        parent[tree[m, :2].astype(np.int64)] = n + m
+    parent[kept] = n + np.arange(len(kept))[:, None]
     # Every chain of parents is followed at once, doubling its length each round.
     while True:
         further = parent[parent]

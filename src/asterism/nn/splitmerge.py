@@ -29,6 +29,7 @@ __all__ = ["KL_DIRECTIONS", "SplitMergeBatch", "SplitMergeNet"]
 KL_DIRECTIONS = ("forward", "reverse")
 
 _SMOOTH = 1e-5
+_IMPOSSIBLE = -50.0  # the log-probability below which none is told
 _RIDGE = 1e-2
 _CERTAIN = 8.0  # log-odds beyond which halves are told apart well enough
 
@@ -38,11 +39,14 @@ class SplitMergeBatch(NamedTuple):
 
     rows: Tensor  # (B, D)
     members: Tensor | None = None  # (K, M, D)
+    targets: Tensor | None = None  # (B, K) of the rows, where they are known already
 
     def to(self, device: torch.device) -> "SplitMergeBatch":
         """The same on a device."""
-        members = None if self.members is None else self.members.to(device)
-        return SplitMergeBatch(self.rows.to(device), members)
+        members, targets = (
+            None if part is None else part.to(device) for part in (self.members, self.targets)
+        )
+        return SplitMergeBatch(self.rows.to(device), members, targets)
 
 
 class SplitMergeNet(nn.Module):
@@ -96,21 +100,26 @@ class SplitMergeNet(nn.Module):
 
     def loss(self, batch: SplitMergeBatch) -> Tensor:
         """Divergence from the E-step, and what the halves leave unexplained."""
-        loss = self.divergence(batch.rows)
+        loss = self.divergence(batch.rows, batch.targets)
         if batch.members is not None:
             apart = (batch.members.unsqueeze(2) - self.halves.unsqueeze(1)).square().sum(dim=-1)
             loss = loss + (self.parts(batch.members).exp() * apart).sum(dim=-1).mean(dim=1).sum()
         return loss
 
-    def divergence(self, x: Tensor) -> Tensor:
-        """Mean divergence of the net and the E-step on rows (N, D)."""
-        with torch.no_grad():
-            target = torch.log_softmax(self.mixture_log_prob(x), dim=-1)
+    def divergence(self, x: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Mean divergence of the net and the E-step, ``targets`` if given, on rows (N, D)."""
+        target = self.targets(x) if targets is None else targets
         log_r = self(x)
         if self.kl == "forward":
-            return (target.exp() * (target.clamp_min(-50) - log_r)).sum(dim=-1).mean()
+            return (target.exp() * (target - log_r)).sum(dim=-1).mean()
         log_r, target = _smoothed(log_r), _smoothed(target)
         return (log_r.exp() * (log_r - target)).sum(dim=-1).mean()
+
+    @torch.no_grad()
+    def targets(self, x: Tensor) -> Tensor:
+        """Log r^E (N, K) of rows (N, D): the E-step of the mixture."""
+        # Bounded, so that no weight falls below the normal numbers, with which sums are slow.
+        return torch.log_softmax(self.mixture_log_prob(x), dim=-1).clamp_min(_IMPOSSIBLE)
 
     def tell(self, densities: Gaussians, log_weights: Tensor, halves: Tensor | None = None) -> None:
         """Take over the mixture's parameters, and the means of every cluster's halves."""

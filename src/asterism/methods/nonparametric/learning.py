@@ -25,7 +25,7 @@ __all__ = ["Learning", "Schedule"]
 _CHUNK = 1 << 14
 _ROWS = 1 << 16  # of an M-step, a new sample each time; moves look at all
 _MOST_EPOCHS, _LEVEL, _CLOSE = 20, 0.9, 0.01  # of the net that follows the mixture
-_MEMBERS = 64  # rows of a cluster that its own net sees in a step
+_MEMBERS, _FEWEST, _ALL = 64, 8, 2048  # rows of a cluster, and of all, that own nets see in a step
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Learning:
         parts = plan.search != "em"
         if self.module.n_clusters > 1 or parts:
             steps = plan.epoch_steps
-            source = _Rows(self, plan.batch_size, self._draw())
+            source = _Rows(self, plan.batch_size, steps, self._draw())
             records = train(
                 self.module,
                 source,
@@ -106,7 +106,9 @@ class Learning:
     @property
     def n_members(self) -> int:
         """Rows of each cluster in a batch."""
-        return 0 if self.schedule.search == "em" else _MEMBERS
+        if self.schedule.search == "em":
+            return 0
+        return min(_MEMBERS, max(_FEWEST, _ALL // self.module.n_clusters))
 
     def _m_step(self) -> None:
         x = self.x
@@ -150,6 +152,11 @@ class Learning:
     def _net(self, x: Tensor) -> Tensor:
         return self.module(x.to(self.module.bias.device)).cpu()
 
+    def targets(self) -> Tensor:
+        """What the net should say of all rows (N, K)."""
+        device = self.module.bias.device
+        return torch.cat([self.module.targets(x.to(device)).cpu() for x in self.x.split(_CHUNK)])
+
     def _look(self) -> None:
         """Assign all rows by the net."""
         parts = [self._net(part).argmax(dim=1) for part in self.x.split(_CHUNK)]
@@ -174,11 +181,17 @@ class Learning:
 
 
 class _Rows:
-    """Batches of rows, and of every cluster the same number of its own."""
+    """Batches of rows, and of every cluster the same number of its own.
 
-    def __init__(self, learning: Learning, batch_size: int, seed: int) -> None:
+    Where an epoch sees most rows more than once, what the net should say of them is found first.
+    """
+
+    def __init__(self, learning: Learning, batch_size: int, n_batches: int, seed: int) -> None:
         self.x, self.seed, self.n_members = learning.x, seed % 2**31, learning.n_members
         self.batch_size = min(batch_size, len(self.x))
+        self.targets = None
+        if len(self.x) <= self.batch_size * n_batches:
+            self.targets = learning.targets()
         if self.n_members:
             self.order = learning.labels.argsort()
             self.counts = torch.bincount(learning.labels, minlength=learning.module.n_clusters)
@@ -186,12 +199,14 @@ class _Rows:
 
     def __call__(self, index: int) -> SplitMergeBatch:
         chance = torch.Generator().manual_seed(derive_seed(0, self.seed, index))
-        rows = self.x[torch.randint(len(self.x), (self.batch_size,), generator=chance)]
+        which = torch.randint(len(self.x), (self.batch_size,), generator=chance)
+        rows, targets = self.x[which], None if self.targets is None else self.targets[which]
         if not self.n_members:
-            return SplitMergeBatch(rows)
+            return SplitMergeBatch(rows, targets=targets)
         u = torch.rand(len(self.counts), self.n_members, generator=chance)
         place = self.first[:, None] + (u * self.counts[:, None]).long()
-        return SplitMergeBatch(rows, self.x[self.order[place.clamp_max(len(self.x) - 1)]])
+        members = self.x[self.order[place.clamp_max(len(self.x) - 1)]]
+        return SplitMergeBatch(rows, members, targets)
 
 
 def _moments(x: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
