@@ -216,6 +216,8 @@ def test_failures_inside_an_encoder_are_told_to_be_its_own():
     single, double = projection(X, network=True), projection(X, network=True).double()
     one, other = (DeepDPM(encoder=net, **FEW).fit(X).labels_ for net in (single, double))
     assert adjusted_rand_score(one, other) > 0.99
+    half = DeepDPM(encoder=projection(X, network=True).bfloat16(), **FEW).fit(X)
+    assert adjusted_rand_score(one, half.labels_) > 0.9
 
 
 def test_loading_without_the_encoder_warns_and_overrides_are_checked(tmp_path):
@@ -236,11 +238,21 @@ def test_loading_without_the_encoder_warns_and_overrides_are_checked(tmp_path):
         (lambda rows: rows[:5], r"shape \(5, 8\) for 300 rows"),
         (lambda rows: rows[:, :0], r"shape \(300, 0\) for 300 rows"),
         (lambda rows: (rows, rows), "gave a tuple"),
-        (lambda rows: rows.astype(str), "must be numbers"),
+        (lambda rows: rows.astype(str), "must be real numbers"),
+        (lambda rows: rows + 1j, "must be real numbers"),
         (lambda rows: rows / 0, "size inf|size nan"),
         (lambda rows: rows * 1e200, r"size \d.*e\+200"),
     ],
-    ids=["a vector", "too few rows", "no features", "two answers", "text", "infinite", "huge"],
+    ids=[
+        "a vector",
+        "too few rows",
+        "no features",
+        "two answers",
+        "text",
+        "complex",
+        "infinite",
+        "huge",
+    ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
 def test_encoder_that_gives_no_features_is_refused(encoder, told):

@@ -338,6 +338,25 @@ def test_a_plot_of_hard_clusters(table, capfd, tmp_path):
     assert (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_a_plot_of_the_moves_of_a_model(table, capfd, tmp_path):
+    fast = ["--set", "epoch_steps=2", "--set", "max_rounds=2", "-q"]
+    succeed(capfd, "cluster", "t.csv", "-m", "deepdpm", "--save", "m", *fast)
+    assert succeed(capfd, "plot", "moves", "m") == ("", "plot: moves.png\n")
+    assert (tmp_path / "moves.png").read_bytes().startswith(b"\x89PNG")
+    succeed(capfd, "cluster", "t.csv", "-m", "kmeans", "--save", "k", "-q")
+    refused = process("plot", "moves", "k")
+    assert refused.returncode != 0
+    assert b"AutoKMeans holds no split_merge_history_" in refused.stderr
+
+
+def test_methods_tells_the_parameters_of_one(capfd):
+    out, _ = succeed(capfd, "methods", "deepdpm")
+    assert all(f"{name} : " in out for name in ("coarsening", "min_rows", "random_state"))
+    assert "Attributes" not in out
+    assert json.loads(succeed(capfd, "methods", "deepdpm", "--json")[0])["name"] == "deepdpm"
+    assert b"did you mean 'deepdpm'?" in process("methods", "depdpm").stderr
+
+
 def test_methods_lists_the_registry(capfd):
     out, _ = succeed(capfd, "methods")
     lines = out.splitlines()

@@ -220,11 +220,33 @@ def test_merged_pieces_of_the_start_may_split_again():
     growth._merge(1)
     assert growth.module.n_clusters == 3
     assert growth.strikes.tolist() == [0, 0, 0]
-    growth.born = torch.tensor([7, 7, -1])
     growth.labels = torch.arange(90) % 3
-    growth._merge(3)
-    merged = growth.module.n_clusters - 1  # the new one is last
-    assert growth.strikes[merged] <= 1
+    growth._merge(3)  # two of three alike, which are of no split
+    assert growth.module.n_clusters == 2
+    assert growth.strikes.tolist() == [0, 0]
+    assert not growth.barred.any()
+
+
+def test_what_was_split_in_vain_is_spared_once_and_after_the_second_time_for_good(monkeypatch):
+    growth = begun(90, 2)
+    for vain in (1, 2):
+        growth.born = torch.tensor([7, 7])
+        growth._merge(2 * vain - 1)  # halves of one split, alike
+        assert growth.module.n_clusters == 1
+        assert growth.strikes.tolist() == [vain]
+        assert growth.barred.tolist() == [True]
+        growth._split(2 * vain)
+        assert growth.moves[-1]["tried"] == 0
+        monkeypatch.setattr(growth, "_accept", lambda ratio: torch.ones_like(ratio, dtype=bool))
+        growth._split(2 * vain + 2)  # no longer spared, and split whatever the evidence
+        assert growth.moves[-1]["tried"] == (1 if vain == 1 else 0)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("settings", [{"prior": "data"}, {"init_n_clusters": 20}, {}], ids=str)
+def test_rows_that_count_for_nothing_are_one_cluster(settings):
+    X, _ = clouds()
+    assert DeepDPM(coarsening=0.01, **settings, **QUICK).fit(X).n_clusters_ == 1
 
 
 def test_prior_of_the_authors_is_in_the_rows_own_units():
@@ -232,8 +254,7 @@ def test_prior_of_the_authors_is_in_the_rows_own_units():
     X = X + 30
     settings = {"prior": "reference", "scaling": "rows", **QUICK}
     one = DeepDPM(**settings).fit(X)
-    other = DeepDPM(prior_scale=100.0, **settings).fit(X)
-    np.testing.assert_array_equal(one.labels_, other.labels_)
+    assert one.n_clusters_ == 6
     assert one.factor_.tolist() == [1, 1, 1]
     stretched = DeepDPM(prior="reference", **QUICK).fit(1e-3 * X)
     assert stretched.n_clusters_ < DeepDPM(prior="reference", **QUICK).fit(X).n_clusters_
@@ -267,6 +288,43 @@ def test_small_halves_are_not_made():
     X, _ = make_blobs([200, 12], centers=[[0, 0], [30, 0]], cluster_std=0.5, random_state=0)
     assert DeepDPM(1, min_rows=5, **QUICK).fit(X).n_clusters_ == 2
     assert DeepDPM(1, min_rows=20, **QUICK).fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize(("smallest", "most"), [(100, 6), (101, 5), (250, 2), (400, 1)])
+def test_no_cluster_is_smaller_than_asked_however_a_fit_begins(smallest, most):
+    X, _ = clouds()  # six of a hundred rows
+    sizes = np.bincount(DeepDPM(min_rows=smallest, **QUICK).fit(X).labels_)
+    assert 1 <= len(sizes) <= most
+    assert sizes.min() >= smallest
+
+
+def test_scores_of_rows_tell_outliers_and_have_the_score_for_their_mean():
+    X, _ = clouds()
+    model = DeepDPM(**QUICK).fit(X)
+    scores = model.score_samples(X)
+    assert scores.mean() == pytest.approx(model.score(X))
+    assert model.score_samples(X[:1] + 50)[0] < scores.min()
+    wide = np.hstack([X, 0.1 * np.random.default_rng(0).normal(size=(len(X), 40))])
+    reduced = DeepDPM(**QUICK).fit(wide)
+    assert reduced.axes_.shape == (43, 32)
+    np.testing.assert_allclose(reduced.score_samples(wide[7:9]), reduced.score_samples(wide)[7:9])
+
+
+def test_a_fitted_model_reads_rows_as_it_was_fitted():
+    X, _ = clouds()
+    model = DeepDPM(**QUICK).fit(X)
+    model.set_params(scaling="rows")
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_the_scale_of_the_authors_prior_may_be_another():
+    X, _ = clouds()
+    fits = [
+        DeepDPM(prior="reference", prior_scale=scale, **QUICK).fit(X)
+        for scale in (None, 0.005, 500.0)
+    ]
+    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+    assert fits[2].n_clusters_ < fits[0].n_clusters_
 
 
 def test_no_rounds_leave_the_start_without_a_word(recwarn):
@@ -345,6 +403,7 @@ def test_degenerate_rows(X, covariance):
 def test_moves_are_drawn_round_by_round():
     model = DeepDPM(1, **QUICK).fit(clouds()[0])
     counts, ratios = plot_split_merge(model, n_true=6)
+    assert all(tick == int(tick) for tick in counts.get_yticks())
     moved = sum(move["n_after"] != move["n_before"] for move in model.split_merge_history_)
     filled = [part for part in counts.collections if part.get_label() in ("splits", "merges")]
     assert sum(len(part.get_offsets()) for part in filled) == moved

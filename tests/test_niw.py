@@ -8,7 +8,13 @@ import torch
 from scipy import integrate
 from scipy.stats import invgamma, invwishart, multivariate_normal, multivariate_t, norm
 
-from asterism.functional.niw import COVARIANCES, NormalWishart, gather_statistics
+from asterism.functional import niw
+from asterism.functional.niw import (
+    COVARIANCES,
+    NormalWishart,
+    gather_statistics,
+    label_statistics,
+)
 from asterism.functional.splits import (
     effective_columns,
     leading_axes,
@@ -79,6 +85,28 @@ def test_isotropic_evidence_is_the_integral_over_its_variance():
     integral, _ = integrate.quad(given, 1e-6, 500, limit=500, points=[0.5, 2, 10])
     found = p.log_evidence(statistics(x, "isotropic")).item()
     assert found == pytest.approx(math.log(integral), abs=1e-5)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("k", [3, 12])
+def test_statistics_of_labels_are_those_of_weights_of_one(covariance, k, monkeypatch):
+    monkeypatch.setattr(niw, "_ROWS", 7)  # in several parts
+    monkeypatch.setattr(niw, "_ENTRIES", 50)
+    x, labels = torch.randn(60, 4), torch.randint(k - 1, (60,))  # the last one is empty
+    weights = torch.nn.functional.one_hot(labels, k).float()
+    found = label_statistics(x, labels, k, covariance)
+    product = "nk,ni,nj->kij" if covariance == "full" else "nk,ni,ni->ki"
+    exact = (
+        weights.sum(dim=0).double(),
+        weights.mT.double() @ x.double(),
+        torch.einsum(product, weights.double(), x.double(), x.double()),
+    )
+    for part, same in zip(found, exact, strict=True):
+        torch.testing.assert_close(part, same)
+    batch = gather_statistics(x.expand(2, 60, 4), weights.expand(2, 60, k), covariance)
+    for part, same in zip(batch, exact, strict=True):
+        torch.testing.assert_close(part, same.expand_as(part))
+        assert part.shape == (2, *same.shape)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)

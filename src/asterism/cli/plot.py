@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot"]
 
-plot = typer.Typer(help="Draw clusters, how they are found, learning curves and confusions.")
+plot = typer.Typer(help="Draw clusters, how they were found, learning curves and confusions.")
 
 Picture = Annotated[str, typer.Option("--output", "-o", help="Picture: .png, .svg or .pdf.")]
 Labelled = Annotated[str, typer.Argument(metavar="TABLE", help="Table with a column of clusters.")]
@@ -105,6 +105,22 @@ def confusion(
     codes, names = known[label].astype(str).factorize(sort=True)
     axes = plot_confusion(codes, known[cluster_column].to_numpy(), class_names=list(names))
     _save(axes, output, quiet)
+
+
+@plot.command("moves")
+def moves(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Model kept by 'asterism cluster --save'.")
+    ],
+    output: Picture = "moves.png",
+    quiet: Quiet = False,
+) -> None:
+    """Splits and merges by which a model, of deepdpm or ae-deepdpm, came to its clusters."""
+    check_picture(output, "--output")
+    from asterism.pipeline import TableModel
+    from asterism.plotting import plot_split_merge
+
+    _save(plot_split_merge(TableModel.load(model).estimator)[0], output, quiet)
 
 
 @plot.command("filtering")

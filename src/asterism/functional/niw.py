@@ -23,13 +23,11 @@ Gelman et al., "Bayesian data analysis", 3rd edition, 2013, section 3.6.
 
 import math
 from dataclasses import dataclass
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 __all__ = [
     "COVARIANCES",
@@ -43,7 +41,8 @@ __all__ = [
 
 COVARIANCES = ("full", "diagonal", "isotropic")
 
-_ROWS = 1 << 14  # whose clusters are written out at once
+_ROWS = 1 << 14  # of a cluster looked at together
+_FEW = 8  # clusters up to which it pays to look at one after the other
 _ENTRIES = 1 << 22  # of products of columns held at once
 _JITTERS = 12
 
@@ -238,6 +237,8 @@ def gather_statistics(x: Tensor, weights: Tensor, covariance: str) -> Statistics
     count = torch.zeros(*lead, k, dtype=torch.float64)
     total = torch.zeros(*lead, k, dim, dtype=torch.float64)
     full = covariance == "full"
+    if full and k <= _FEW:
+        return _few_statistics(x, weights)
     first, second = torch.triu_indices(dim, dim) if full else (torch.arange(dim),) * 2
     products = torch.zeros(*lead, k, len(first), dtype=torch.float64)
     size = max(1, _ENTRIES // (len(first) * max(1, math.prod(lead))))
@@ -255,17 +256,39 @@ def gather_statistics(x: Tensor, weights: Tensor, covariance: str) -> Statistics
     return Statistics(count, total, square)
 
 
+def _few_statistics(x: Tensor, weights: Tensor) -> Statistics:
+    """The same with full products, cluster by cluster: products of columns are not written out."""
+    size = max(1, _ENTRIES // (x.shape[-1] * max(1, math.prod(weights.shape[:-2]))))
+    found = []
+    for j in range(weights.shape[-1]):
+        total, square = torch.zeros(()), torch.zeros(())
+        for part, r in zip(x.split(size, dim=-2), weights[..., j].split(size, dim=-1), strict=True):
+            rows, r = part.double(), r.double().unsqueeze(-2)  # (..., 1, n)
+            total = total + (r @ rows).squeeze(-2)
+            square = square + (rows.mT * r) @ rows
+        found.append((weights[..., j].double().sum(dim=-1), total, square))
+    n, totals, squares = zip(*found, strict=True)
+    return Statistics(
+        torch.stack(n, dim=-1), torch.stack(totals, dim=-2), torch.stack(squares, dim=-3)
+    )
+
+
 def label_statistics(x: Tensor, labels: Tensor, k: int, covariance: str) -> Statistics:
     """Statistics of K clusters from rows (N, D) and their labels (N,), some rows at a time.
 
     >>> label_statistics(torch.ones(3, 1), torch.tensor([0, 1, 1]), 2, "full").n.tolist()
     [1.0, 2.0]
     """
-    parts = [
-        gather_statistics(rows, one_hot(own, k), covariance)
-        for rows, own in zip(x.split(_ROWS), labels.split(_ROWS), strict=True)
-    ]
-    return reduce(Statistics.plus, parts)
+    dim, full = x.shape[1], covariance == "full"
+    counts = torch.bincount(labels, minlength=k)
+    total = torch.zeros(k, dim, dtype=torch.float64)
+    square = torch.zeros(k, *((dim, dim) if full else (dim,)), dtype=torch.float64)
+    for j, own in enumerate(labels.argsort(stable=True).split(counts.tolist())):
+        for some in own.split(_ROWS):
+            rows = x[some].double()
+            total[j] += rows.sum(dim=0)
+            square[j] += rows.mT @ rows if full else rows.square().sum(dim=0)
+    return Statistics(counts.double(), total, square)
 
 
 def round_evidences(stats: Statistics, strengths: Tensor, kappa: float) -> Tensor:

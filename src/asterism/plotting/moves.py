@@ -88,6 +88,8 @@ def plot_split_merge(
 
 
 def _draw_counts(ax: Axes, records: Sequence[Mapping[str, Any]], n_true: int | None) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     counts = [records[0]["n_before"], *(record["n_after"] for record in records)]
     ax.step(range(len(counts)), counts, where="post", color="0.75", linewidth=1.2, zorder=1)
     if n_true is not None:
@@ -112,6 +114,8 @@ def _draw_counts(ax: Axes, records: Sequence[Mapping[str, Any]], n_true: int | N
                 label=f"{move}s" if moved else f"no {move}",
             )
     ax.set_ylabel("clusters")
+    for axis in (ax.xaxis, ax.yaxis):  # rounds and clusters are counted
+        axis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False, fontsize="small", ncols=3, loc="best")
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)
 

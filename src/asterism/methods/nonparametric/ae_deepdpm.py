@@ -37,6 +37,8 @@ _MIXTURE = (
     "prior_scale",
     "coarsening",
     "covariance",
+    "concentration",
+    "min_rows",
     "epoch_steps",
     "n_epochs",
     "max_rounds",
@@ -50,8 +52,8 @@ class AEDeepDPM(EmbeddedClusterer):
     Parameters
     ----------
     init_n_clusters, max_clusters, prior, prior_scale, coarsening, covariance
-        Of the mixture of codes, as are ``epoch_steps``, ``n_epochs``, ``max_rounds`` and
-        ``patience``; see :class:`~asterism.DeepDPM`.
+        Of the mixture of codes, as are ``concentration``, ``min_rows``, ``epoch_steps``,
+        ``n_epochs``, ``max_rounds`` and ``patience``; see :class:`~asterism.DeepDPM`.
     n_alternations : int, default=3
         Turns of feature learning, each followed by clustering anew; 0 leaves the codes as they are
         pre-trained.
@@ -132,6 +134,8 @@ class AEDeepDPM(EmbeddedClusterer):
         prior_scale: float | None = None,
         coarsening: float | None = 2000,
         covariance: str = "auto",
+        concentration: float = 10.0,
+        min_rows: int | None = None,
         epoch_steps: int = 50,
         n_epochs: int = 3,
         max_rounds: int = 60,
@@ -156,6 +160,8 @@ class AEDeepDPM(EmbeddedClusterer):
         self.prior_scale = prior_scale
         self.coarsening = coarsening
         self.covariance = covariance
+        self.concentration = concentration
+        self.min_rows = min_rows
         self.epoch_steps = epoch_steps
         self.n_epochs = n_epochs
         self.max_rounds = max_rounds

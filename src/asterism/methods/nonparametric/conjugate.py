@@ -12,6 +12,7 @@ in all, else diagonal, and isotropic beyond ``MOST_FULL`` columns, unless asked 
 """
 
 import warnings
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +20,9 @@ import torch
 from scipy.special import log_softmax, logsumexp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from asterism._validation import Interval, Real, StrOptions, check_rows
+from asterism._validation import Interval, Real, StrOptions, check_rows, read_rows
 from asterism.base import Clusterer
 from asterism.exceptions import DataError
 from asterism.functional.contexts import some_rows
@@ -63,18 +65,32 @@ class ConjugateMixin:
     mean_strength: float | None
     degrees_of_freedom: float | None
     scaling: str
+    scaling_: str
     offset_: np.ndarray
     factor_: np.ndarray
     covariance_: str
 
     def _fit_coordinates(self, X: np.ndarray) -> None:
+        self.scaling_ = self.scaling
         rows = unit_rows(X) if self.scaling == "rows" else X
         kind = "standard" if self.scaling == "standard" else "none"
         self.offset_, self.factor_ = fit_common_scaling(rows, kind)
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
-        rows = unit_rows(X) if self.scaling == "rows" else X
+        rows = unit_rows(X) if self.scaling_ == "rows" else X
         return (rows - self.offset_) * self.factor_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-likelihood (N,) of each row under the mixture; a low one tells an outlier."""
+        check_is_fitted(self)
+        return self._log_density(read_rows(self, X, reset=False))
+
+    def _score(self, X: np.ndarray) -> float:
+        """Mean log-likelihood a row."""
+        return float(self._log_density(X).mean())
+
+    @abstractmethod
+    def _log_density(self, X: np.ndarray) -> np.ndarray: ...
 
     def _make_prior(self, x: np.ndarray) -> NormalWishart:
         """The prior for scaled rows (N, D)."""
@@ -154,11 +170,10 @@ class ConjugateMixture(ConjugateMixin, Clusterer):
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         return log_softmax(self._joint(X), axis=1)
 
-    def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row."""
+    def _log_density(self, X: np.ndarray) -> np.ndarray:
         parts = [self._joint(X[i : i + self._chunk]) for i in range(0, len(X), self._chunk)]
         scores = np.concatenate([logsumexp(part, axis=1) for part in parts])
-        return float(scores.mean() + np.log(self.factor_).sum())
+        return scores + np.log(self.factor_).sum()
 
 
 def checked_start(n_rows: int, n_clusters: int, most: int | None) -> int:

@@ -46,7 +46,7 @@ from asterism.nn.splitmerge import KL_DIRECTIONS, SplitMergeNet
 
 __all__ = ["DeepDPM"]
 
-_ENTRIES = 1 << 24
+_ENTRIES = 1 << 22
 _LEAST_ROWS = 5
 
 
@@ -72,17 +72,17 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         rows say that they are; see :mod:`asterism.functional.pooling`. "data": a part of the
         variance of all rows, column by column, and hardly alike, as is "pooled" where covariances
         are not full. "reference" is the authors': 0.005 on the diagonal whatever the units, meant
-        for ``scaling="rows"``, and κ₀ = 1e-4; ``prior_scale`` then is not used, and
-        ``split_scales_`` are what should stand in place of the 0.005.
+        for ``scaling="rows"``, and κ₀ = 1e-4.
     prior_scale : float or None, default=None
-        How wide clusters are expected to be: as a multiple of the pooled covariance, or as a part
-        of the variance of all rows with ``prior="data"``; None is 1 and 0.05. Most clusters are
-        found where it is about right: much larger, and they are taken for one; much smaller, with
-        few rows, and none can pay for the misfit. See ``split_scales_``.
+        How wide clusters are expected to be: as a multiple of the pooled covariance, as a part of
+        the variance of all rows with ``prior="data"``, or in place of the authors' 0.005; None is
+        1, 0.05 and 0.005. Larger, and clusters are taken for one; smaller, and they fall into
+        pieces, until, much smaller, none can pay for the misfit. See ``split_scales_``.
     coarsening : float or None, default=2000
-        The knob for K: what all rows together count for at most, in rows; N of them count for
-        cN / (c + N). None is the plain model, which cuts clusters that are not Gaussian into more
-        pieces the more rows there are.
+        The knob for K where clusters run into each other: what all rows together count for at
+        most, in rows; N of them count for cN / (c + N). None is the plain model, which cuts
+        clusters that are not Gaussian into more pieces the more rows there are. Clusters that are
+        well apart stay so whatever it is.
     n_components : int, "auto" or None, default="auto"
         Leading principal axes along which rows are clustered, if they have more columns; "auto" is
         32 with a pooled prior, fewer for less than 160 rows, and None, all columns, with others.
@@ -117,8 +117,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         Moves that pay, or any by chance as in a Metropolis-Hastings sampler.
     min_rows : int or None, default=None
         Rows of the smallest cluster; None is five, and at least one more than the columns where
-        covariances are full and not pooled. Outliers that the start has taken for clusters are
-        given to others.
+        covariances are full and not pooled. No cluster counts for less than one row, so that of
+        many rows it has 1 + N / ``coarsening`` at least. Smaller ones are given to others.
     hidden_dim : int, default=50
         Width of the net's hidden layer, and of each small net's.
     lr, batch_size : float, int, default=2e-3, 1024
@@ -141,7 +141,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     n_clusters_ : int
     weights_, means_, covariances_ : ndarray of shape (K,), (K, D), (K, D, D) or (K, D)
         The mixture, in the user's units, or those of the encoder's features (of rows of unit length
-        with ``scaling="rows"``). Of more than 128 columns that were reduced the variances alone.
+        with ``scaling="rows"``). Of more than 128 columns the variances alone, with a pooled prior
+        or where they were reduced.
     axes_ : ndarray of shape (D, q) or None
         From centred and scaled columns to those that the net reads.
     noise_ : float
@@ -151,7 +152,9 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     split_merge_history_ : list of dict
         Every move: round, step, what was tried, how many were taken and K before and after.
     split_ratios_ : ndarray of shape (K,)
-        Log-ratio of the best split of each cluster that was not made: how far it is from one.
+        Log-ratio of the best split of each cluster that was not made: how far it is from one. −inf
+        where a half would have too few rows. Searched once more after the fit, and above zero
+        where that finds what the rounds did not, or rows that the net has moved since.
     split_scales_ : ndarray of shape (K,)
         Nearest ``prior_scale`` at which it would be made; NaN if none within a factor of 10,000.
     converged_ : bool
@@ -343,24 +346,29 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     # --- prediction ---------------------------------------------------------------------------
 
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
-        net = copy.deepcopy(self._net)
-        # In double precision a row's answer does not depend on the rows it is asked with.
-        precision = torch.float32 if net.bias.device.type == "mps" else torch.float64
+        net = self._exact_net()
         rows = torch.from_numpy(self._clipped(self._features(X)))
         with torch.inference_mode():
-            return net.to(precision)(rows.to(net.bias.device, precision)).cpu().numpy()
+            return net(rows.to(net.bias)).cpu().numpy()
 
-    def _score(self, X: np.ndarray) -> float:
-        """Mean log-likelihood a row, or of its features, under the mixture."""
-        total, module = 0.0, self._net
-        X = self._features(X)
-        size = max(1, _ENTRIES // module.means.numel())  # rows whose distances are held at once
-        with torch.inference_mode():
-            for start in range(0, len(X), size):
-                part = self._tensor(self._single(X[start : start + size]))
-                total += float(module.mixture_log_prob(part).logsumexp(dim=1).sum())
-                total += float(self._log_volume(X[start : start + size]).sum())
-        return total / len(X)
+    def _log_density(self, X: np.ndarray) -> np.ndarray:
+        """Of each row, or of its features."""
+        net, X = self._exact_net(), self._features(X)
+        # Rows whose distances, and what the axes leave out of them, are held at once.
+        size = max(1, _ENTRIES // max(net.means.numel(), X.shape[1]))
+        found = []
+        for start in range(0, len(X), size):
+            part = X[start : start + size]
+            rows = torch.from_numpy(self._clipped(part)).to(net.bias)
+            with torch.inference_mode():
+                joint = net.mixture_log_prob(rows)
+            found.append(joint.logsumexp(dim=1).cpu().numpy() + self._log_volume(part))
+        return np.concatenate(found)
+
+    def _exact_net(self) -> SplitMergeNet:
+        """In double precision, so that a row's answer does not depend on the rows beside it."""
+        net = copy.deepcopy(self._net)
+        return net.to(torch.float32 if net.bias.device.type == "mps" else torch.float64)
 
 
 def _show(bar: "tqdm[Any]", move: dict[str, Any]) -> None:

@@ -92,7 +92,8 @@ def encode(encoder: Any, X: np.ndarray) -> np.ndarray:
 def _checked(found: Any, n_rows: int) -> np.ndarray:
     """What an encoder gave for so many rows, as numbers (N, D')."""
     if isinstance(found, torch.Tensor):
-        found = found.detach().cpu().numpy()
+        found = found.detach().cpu()
+        found = (found.float() if found.dtype == torch.bfloat16 else found).numpy()
     if isinstance(found, tuple | list | dict):
         raise DataError(
             f"the encoder gave a {type(found).__name__}: wrap it in a function that gives the "
@@ -104,8 +105,8 @@ def _checked(found: Any, n_rows: int) -> np.ndarray:
             f"the encoder gave {type(found).__name__} of shape {features.shape} for {n_rows} rows: "
             "it must give one row of features each"
         )
-    if not np.issubdtype(features.dtype, np.number):
-        raise DataError(f"the encoder gave {features.dtype}: its features must be numbers")
+    if not np.issubdtype(features.dtype, np.number) or np.iscomplexobj(features):
+        raise DataError(f"the encoder gave {features.dtype}: its features must be real numbers")
     return features.reshape(n_rows, -1)
 
 
@@ -117,7 +118,8 @@ def _guarded(read: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
             return read(rows)
         except Exception as error:
             raise DataError(
-                f"the encoder failed on rows of shape {rows.shape}, {rows.dtype}: {error}"
+                f"the encoder failed on rows of shape {rows.shape}: {error}; give one that was "
+                "trained on such rows"
             ) from error
 
     return reading

@@ -129,11 +129,11 @@ class ExpectationMixin(TurnedMixin):
 
     @property
     def _scale(self) -> float:
+        if self.prior_scale is not None:
+            return self.prior_scale
         if self.prior == "reference":
             return _REFERENCE_SCALE
-        if self.prior_scale is None:
-            return 1.0 if self._pools else _PART
-        return self.prior_scale
+        return 1.0 if self._pools else _PART
 
     def _strength(self, dim: int) -> float:
         """What the prior is worth, in rows, for the ``degrees_of_freedom`` asked for."""
@@ -161,7 +161,7 @@ class ExpectationMixin(TurnedMixin):
         prior = super()._make_prior(x)
         if self.prior == "reference":
             kappa = _REFERENCE_KAPPA if self.mean_strength is None else self.mean_strength
-            scale = torch.full_like(prior.scale, _REFERENCE_SCALE)
+            scale = torch.full_like(prior.scale, self._scale)
             return replace(prior, scale=scale, kappa=kappa)
         return prior
 
@@ -181,5 +181,5 @@ def _by_nearest_mean(x: np.ndarray, sample: np.ndarray, labels: np.ndarray) -> n
     """Labels (N,) of rows by the nearest mean of a labelled sample of them."""
     sizes = np.bincount(labels)
     means = np.stack([np.bincount(labels, column) for column in sample.T], axis=1)
-    nearest = pairwise_distances_argmin(x, means / sizes[:, None])
+    nearest = pairwise_distances_argmin(x, (means / sizes[:, None]).astype(x.dtype))
     return np.unique(nearest, return_inverse=True)[1]

@@ -210,16 +210,18 @@ class Growth(Learning):
         return self.module.n_clusters < before
 
     def _drop_small(self) -> None:
-        """Give up clusters of fewer rows than a half may have, all but the largest."""
-        counts = torch.bincount(self.labels, minlength=self.module.n_clusters)
-        kept = (counts >= self.schedule.smallest) | (counts == counts.max())
-        if bool(kept.all()):
-            return
-        small = (~kept).nonzero().squeeze(1)
-        stay = self.module.others(small)
-        self.module.drop(small)
-        self._carry(stay, self.stats.at(slice(0, 0)), self.strikes[:0])
-        self._look()
+        """Give up clusters that count for less than a half must, but never the last one."""
+        while self.module.n_clusters > 1:
+            counts = torch.bincount(self.labels, minlength=self.module.n_clusters)
+            small = (counts * self.schedule.zeta < self.least).nonzero().squeeze(1)
+            if not len(small):
+                return
+            # The smaller half of them: with the rows of these the others may be large enough.
+            small = small[counts[small].argsort(stable=True)][: (len(small) + 1) // 2]
+            stay = self.module.others(small)
+            self.module.drop(small)
+            self._carry(stay, self.stats.at(slice(0, 0)), self.strikes[:0])
+            self._look()
 
     def _carry(
         self,

@@ -22,7 +22,7 @@ from asterism.training.sources import derive_seed
 
 __all__ = ["Learning", "Schedule"]
 
-_CHUNK = 1 << 14
+_CHUNK, _ENTRIES = 1 << 14, 1 << 20
 _ROWS = 1 << 16  # of an M-step, a new sample each time; moves look at all
 _MOST_EPOCHS, _LEVEL, _CLOSE = 20, 0.9, 0.01  # of the net that follows the mixture
 _MEMBERS, _FEWEST, _ALL = 64, 8, 2048  # rows of a cluster, and of all, that own nets see in a step
@@ -155,7 +155,8 @@ class Learning:
     def targets(self) -> Tensor:
         """What the net should say of all rows (N, K)."""
         device = self.module.bias.device
-        return torch.cat([self.module.targets(x.to(device)).cpu() for x in self.x.split(_CHUNK)])
+        size = max(1, _ENTRIES // self.module.means.numel())  # rows whose distances are held
+        return torch.cat([self.module.targets(x.to(device)).cpu() for x in self.x.split(size)])
 
     def _look(self) -> None:
         """Assign all rows by the net."""
@@ -183,7 +184,7 @@ class Learning:
 class _Rows:
     """Batches of rows, and of every cluster the same number of its own.
 
-    Where an epoch sees most rows more than once, what the net should say of them is found first.
+    Where an epoch draws as many rows as there are, what the net should say of them is found first.
     """
 
     def __init__(self, learning: Learning, batch_size: int, n_batches: int, seed: int) -> None:
