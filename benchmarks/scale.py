@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from common import ROOT, Row, cached_rows, forget_peak, resident, write_results
+from deepdpm import code
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 N_CLUSTERS, COLUMNS = 20, 16
@@ -125,7 +126,7 @@ def main() -> None:
         return
     largest = 3_000 if asked.quick else SIZES[-1]
     keys = [
-        {"method": method, "rows": n, "columns": asked.columns}
+        {"method": method, "rows": n, "columns": asked.columns, **code(method)}
         for method, most in MOST.items()
         for n in SIZES
         if n <= min(most, largest)

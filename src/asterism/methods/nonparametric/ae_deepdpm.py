@@ -54,9 +54,9 @@ class AEDeepDPM(EmbeddedClusterer):
     init_n_clusters, max_clusters, prior, prior_scale, coarsening, covariance
         Of the mixture of codes, as are ``concentration``, ``min_rows``, ``epoch_steps``,
         ``n_epochs``, ``max_rounds`` and ``patience``; see :class:`~asterism.DeepDPM`.
-    n_alternations : int, default=3
+    n_alternations : int, default=1
         Turns of feature learning, each followed by clustering anew; 0 leaves the codes as they are
-        pre-trained.
+        pre-trained. Codes that are drawn to their centres again and again are cut up more finely.
     alternation_steps : int, default=500
         Optimiser steps of such a turn.
     clustering_weight : float, default=0.1
@@ -140,7 +140,7 @@ class AEDeepDPM(EmbeddedClusterer):
         n_epochs: int = 3,
         max_rounds: int = 60,
         patience: int = 2,
-        n_alternations: int = 3,
+        n_alternations: int = 1,
         alternation_steps: int = 500,
         clustering_weight: float = 0.1,
         latent_dim: int | None = None,
