@@ -19,8 +19,10 @@ Starts     K and NMI of DeepDPM from 1 to 50 clusters at the beginning.
 Mind       the variational mixture has fifty components at most, which happens to be the number of
            classes of ImageNet-50: there its K says little, and one of at most a hundred stands
            beside it, one seed. It is the one wide set, and has means of its own where it is left
-           out. Rows of methods whose code has not changed are of former runs; CPU seconds were
-           taken with other work on the second core.
+           out. Rows of the other methods are of a former run, since which only the order of sums
+           has changed in the sampler and moVB (``measured_with`` is the code of then; on USPS both
+           give the same again, and chains on ImageNet-50 go other ways). CPU seconds of DeepDPM
+           and of the hundred components were taken with other work on the second core.
 """
 
 import argparse
