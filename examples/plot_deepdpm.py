@@ -56,7 +56,7 @@ print(f"{many.n_clusters_} clusters, ARI between the two {agreement:.3f}")
 # --------
 # ``prior_scale`` says how wide a cluster is expected to be: a multiple of the covariance that the
 # rows themselves tell of, and best left at one. Clusters that are expected to be much wider are
-# few, and much narrower ones fall into pieces or cannot pay for the misfit.
+# few; some that are expected to be much narrower cannot pay for the misfit.
 
 scales = np.geomspace(1e-3, 1e3, 7)
 found = []

@@ -77,7 +77,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         How wide clusters are expected to be: as a multiple of the pooled covariance, as a part of
         the variance of all rows with ``prior="data"``, or in place of the authors' 0.005; None is
         1, 0.05 and 0.005. Larger, and clusters are taken for one; smaller, and they fall into
-        pieces, until, much smaller, none can pay for the misfit. See ``split_scales_``.
+        pieces or, with few rows for the columns, cannot pay for the misfit. See ``split_scales_``.
     coarsening : float or None, default=2000
         The knob for K where clusters run into each other: what all rows together count for at
         most, in rows; N of them count for cN / (c + N). None is the plain model, which cuts
