@@ -60,6 +60,16 @@ def test_clusters_behind_a_bend_are_found():
     assert model.mixture_.means_.shape[1] == 2
 
 
+def test_rows_of_codes_far_from_all_clusters_score_low():
+    X, _ = bent()
+    model = small(n_alternations=1).fit(X)
+    told = model.score_samples(X)
+    assert told.shape == (400,)
+    assert told.mean() == pytest.approx(model.score(X))
+    np.testing.assert_allclose(told[:3], model.mixture_.score_samples(model.transform(X[:3])))
+    assert model.score_samples(-3 * X[:5]).max() < np.quantile(told, 0.05)
+
+
 def test_no_turns_are_the_two_steps_and_turns_begin_where_they_end():
     X, _ = bent()
     two_step = small(n_alternations=0).fit(X)

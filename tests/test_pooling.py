@@ -9,7 +9,13 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from asterism import AutoKMeans, DeepDPM
 from asterism.functional.niw import NormalWishart, label_statistics, round_evidences
-from asterism.functional.pooling import STRENGTHS, pool_covariance, turned, whitener
+from asterism.functional.pooling import (
+    MEAN_STRENGTHS,
+    STRENGTHS,
+    pool_covariance,
+    turned,
+    whitener,
+)
 from conftest import LIGHT
 
 QUICK = {**LIGHT["deepdpm"], "random_state": 0}
@@ -25,7 +31,7 @@ def alike(n_clusters=12, dim=6, n=900, seed=0):
 
 
 def pooled(X, **settings):
-    rest = {"alpha": 10.0, "kappa": 0.05, **settings}
+    rest = {"alpha": 10.0, **settings}
     return pool_covariance(X, len(X), 0.005 * X.var(axis=0), **rest)
 
 
@@ -53,7 +59,7 @@ def test_clusters_of_different_shapes_lend_each_other_little():
 @pytest.mark.parametrize("n", [1, 4, 300])
 def test_one_cloud_is_one_cluster(n):
     X = np.random.default_rng(n).normal(size=(n, 3))
-    found = pool_covariance(X, n, np.ones(3), alpha=10.0, kappa=0.05)
+    found = pool_covariance(X, n, np.ones(3), alpha=10.0)
     assert found.labels.max() == 0
     assert (np.linalg.eigvalsh(found.covariance) > 0).all()
 
@@ -82,11 +88,46 @@ def test_evidence_is_that_of_the_prior_with_a_full_scale():
 def test_evidences_of_all_strengths_are_those_of_the_priors():
     X, labels, _ = alike()
     stats = label_statistics(torch.from_numpy(X), torch.from_numpy(labels), 12, "full")
-    found = round_evidences(stats, torch.tensor(STRENGTHS).double(), 0.05)
+    strengths, kappas = torch.tensor(STRENGTHS).double(), torch.tensor(MEAN_STRENGTHS).double()
+    found = round_evidences(stats, strengths, kappas)
+    assert found.shape == (len(STRENGTHS), len(MEAN_STRENGTHS), 12)
     center = torch.zeros(6).double()
-    for evidence, m in zip(found, STRENGTHS, strict=True):
-        prior = NormalWishart(center, torch.full_like(center, m), 0.05, 7 + m)
-        torch.testing.assert_close(evidence, prior.log_evidence(stats))
+    for some, m in zip(found, STRENGTHS, strict=True):
+        for evidence, kappa in zip(some, MEAN_STRENGTHS, strict=True):
+            prior = NormalWishart(center, torch.full_like(center, m), kappa, 7 + m)
+            torch.testing.assert_close(evidence, prior.log_evidence(stats))
+
+
+def test_evidences_of_clusters_without_full_rank_are_those_of_the_prior():
+    """One row, two equal rows, and fewer rows than columns, all far from the middle."""
+    X = 1e3 * np.random.default_rng(0).normal(size=(6, 6))
+    X[2] = X[1]
+    labels = torch.tensor([0, 1, 1, 2, 2, 2])
+    stats = label_statistics(torch.from_numpy(X), labels, 3, "full").times(0.3)
+    found = round_evidences(stats, torch.tensor([5.0]).double(), torch.tensor([0.2]).double())
+    prior = NormalWishart(torch.zeros(6).double(), torch.full((6,), 5.0).double(), 0.2, 12.0)
+    torch.testing.assert_close(found[0, 0], prior.log_evidence(stats))
+
+
+@pytest.mark.parametrize("kappa", MEAN_STRENGTHS[:-1])
+def test_how_far_apart_clusters_lie_is_learnt(kappa):
+    chance = np.random.default_rng(1)
+    means = chance.normal(size=(20, 30)) / np.sqrt(kappa)
+    labels = np.arange(20).repeat(40)
+    found = pooled(means[labels] + chance.normal(size=(800, 30)))
+    assert adjusted_rand_score(labels, found.labels) > 0.85  # of Ward, who begins a fit
+    assert found.mean_strength == kappa
+
+
+def test_many_columns_tell_clusters_apart_that_hardly_differ_in_each():
+    """Six deviations in twenty columns: means of any place would cost more than they earn."""
+    chance = np.random.default_rng(2)
+    labels = chance.integers(10, size=600)
+    X = (1.34 * chance.normal(size=(10, 20)))[labels] + chance.normal(size=(600, 20))
+    told = adjusted_rand_score(labels, DeepDPM(**QUICK).fit_predict(X))
+    vague = adjusted_rand_score(labels, DeepDPM(mean_strength=0.05, **QUICK).fit_predict(X))
+    assert told > 0.9
+    assert told >= vague
 
 
 # --- coordinates ------------------------------------------------------------------------------
@@ -178,7 +219,7 @@ def test_rows_that_are_all_equal_are_one_cluster(scaling):
 def test_the_less_rows_count_for_the_fewer_clusters():
     X = np.random.default_rng(0).normal(size=(2000, 3))
     for counted in (2000, 100, 10, 1, 0.01):
-        found = pool_covariance(X, counted, 0.005 * X.var(axis=0), alpha=10.0, kappa=0.05)
+        found = pool_covariance(X, counted, 0.005 * X.var(axis=0), alpha=10.0)
         assert found.labels.max() == 0
 
 

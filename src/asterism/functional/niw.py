@@ -139,7 +139,7 @@ class NormalWishart:
         shrink = columns / 2 * (math.log(self.kappa) - kappa.log())
         if self.covariance == "full":
             nu = torch.tensor(self.nu, dtype=n.dtype)
-            return shrink + _spread_evidence(n, nu, self.scale.log().sum(), psi)
+            return shrink + _spread_evidence(n, nu, self.scale.log().sum(), _log_det(psi), self.dim)
         # Inverse gamma: one variance for each column, or for all.
         a0, b0 = self._shape, self._psi0 / 2
         width = 1 if self.covariance == "diagonal" else columns
@@ -291,33 +291,40 @@ def label_statistics(x: Tensor, labels: Tensor, k: int, covariance: str) -> Stat
     return Statistics(counts.double(), total, square)
 
 
-def round_evidences(stats: Statistics, strengths: Tensor, kappa: float) -> Tensor:
-    """Log f (S, K) of K clusters under S priors about zero: Ψ₀ = m I, ν₀ = D + 1 + m for each m.
+def round_evidences(stats: Statistics, strengths: Tensor, kappas: Tensor) -> Tensor:
+    """Log f (S, Q, K) of K clusters under priors about zero: Ψ₀ = m I, ν₀ = D + 1 + m, and κ₀.
 
-    As :meth:`NormalWishart.log_evidence` of each prior with full covariances, but all at once.
+    As :meth:`NormalWishart.log_evidence` with full covariances, for each m of ``strengths`` (S,)
+    and κ₀ of ``kappas`` (Q,) at once: with λ the eigenvalues of a cluster's scatter, o its mean
+    along their axes and c = κ₀n / (κ₀ + n),
+
+        |Ψ| = Π_d (λ_d + m) · (1 + c Σ_d o_d² / (λ_d + m))
 
     >>> one = Statistics(torch.ones(1), torch.zeros(1, 2), torch.zeros(1, 2, 2))
-    >>> round_evidences(one, torch.tensor([1.0, 5.0]), kappa=1e-4).shape
-    torch.Size([2, 1])
+    >>> round_evidences(one, torch.tensor([1.0, 5.0]), torch.tensor([1e-4])).shape
+    torch.Size([2, 1, 1])
     """
-    dim = stats.total.shape[-1]
-    nothing = torch.zeros(dim, dtype=stats.n.dtype)
-    scatter = NormalWishart(nothing, nothing, kappa)._psi(stats)
-    m = strengths.unsqueeze(-1)
-    psi = scatter + m[..., None, None] * torch.eye(dim, dtype=stats.n.dtype)
-    shrink = dim / 2 * (math.log(kappa) - (kappa + stats.n).log())
-    return shrink + _spread_evidence(stats.n, dim + 1 + m, dim * m.log(), psi)
+    n, dim = stats.n, stats.total.shape[-1]
+    mean = stats.total / n.clamp_min(1e-300).unsqueeze(-1)
+    scatter = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
+    values, axes = torch.linalg.eigh((scatter + scatter.mT) / 2)
+    along = (axes.mT @ mean.unsqueeze(-1)).squeeze(-1).square()  # (K, D)
+    m, kappa = strengths[:, None, None], kappas[:, None]
+    spread = values.clamp_min(0) + m.unsqueeze(-1)  # (S, 1, K, D)
+    log_det = spread.log().sum(dim=-1)
+    log_det = log_det + torch.log1p(kappa * n / (kappa + n) * (along / spread).sum(dim=-1))
+    shrink = dim / 2 * (kappa.log() - (kappa + n).log())
+    return shrink + _spread_evidence(n, dim + 1 + m, dim * m.log(), log_det, dim)
 
 
-def _spread_evidence(n: Tensor, nu: Tensor, log_det: Tensor, psi: Tensor) -> Tensor:
-    """What n rows say of a covariance: of ν₀ and log |Ψ₀| before, of ν₀ + n and Ψ after."""
-    dim = psi.shape[-1]
+def _spread_evidence(n: Tensor, nu: Tensor, before: Tensor, after: Tensor, dim: int) -> Tensor:
+    """What n rows say of a covariance, from ν₀ and log |Ψ₀| before them and log |Ψ| after."""
     return (
         torch.special.multigammaln((nu + n) / 2, dim)
         - torch.special.multigammaln(nu / 2, dim)
         - n * dim / 2 * math.log(math.pi)
-        + nu / 2 * log_det
-        - (nu + n) / 2 * _log_det(psi)
+        + nu / 2 * before
+        - (nu + n) / 2 * after
     )
 
 

@@ -1,18 +1,21 @@
-"""The covariance that clusters have in common, learnt from the rows, as a prior for each of them.
+"""What clusters have in common, learnt from the rows: how wide they are, how like, how far apart.
 
 How wide clusters are is not known before they are, and a guess decides how many there are. But the
 evidence of all rows tells it. Along the path of Ward's merges, for every number K of clusters,
 
     W     covariance within the clusters, pooled
     Ψ₀ = m W,   ν₀ = D + 1 + m      so that clusters expect W, as if they had seen m rows of it
+    κ₀                              so that means lie apart by about W / κ₀
 
-and of all K and m those of the largest evidence of partition and rows are taken,
+and of all K, m and κ₀ those of the largest evidence of partition and rows are taken,
 
     Σ_k [log α + log Γ(n_k) + log f(X_k)]
 
 With m small, clusters are of many shapes, and a small cluster is costly; with m large they are all
-alike, and cost no more than their means. W is what it is at each K, not at another: clusters cut in
-two look narrow, and would keep their halves apart if judged by their own width alone.
+alike, and cost no more than their means. These cost D/2 · log(1 + n/κ₀): with κ₀ small, as if means
+could lie anywhere, so much in many columns that clusters hardly apart in each, but clearly in all
+of them, are taken for one. W is what it is at each K, not at another: clusters cut in two look
+narrow, and would keep their halves apart if judged by their own width alone.
 
 Ward's merges want round clusters. So the path is gone again with rows whitened by the W found, as
 long as the evidence rises.
@@ -33,15 +36,17 @@ from torch import Tensor
 from asterism.functional.hierarchy import cut_tree
 from asterism.functional.niw import Statistics, label_statistics, round_evidences
 
-__all__ = ["STRENGTHS", "Pooled", "pool_covariance", "turned", "whitener"]
+__all__ = ["MEAN_STRENGTHS", "STRENGTHS", "Pooled", "pool_covariance", "turned", "whitener"]
 
 STRENGTHS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0)
 """Rows m that the pooled covariance may be worth to a cluster."""
 
+MEAN_STRENGTHS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""Rows κ₀ that the mean of all rows may be worth to a cluster's."""
+
 _ALL, _MOST, _FURTHER = 30, 256, 16  # every K up to the first, then some up to the second
 _LEAST_ROWS = 5  # of a cluster, on the average
 _PATHS = 4
-_ENTRIES = 1 << 22  # of matrices held at once
 
 
 class Pooled(NamedTuple):
@@ -49,6 +54,7 @@ class Pooled(NamedTuple):
 
     covariance: np.ndarray  # (D, D) W
     strength: float  # m
+    mean_strength: float  # κ₀
     labels: np.ndarray  # (N,) the partition of the largest evidence
 
 
@@ -58,18 +64,18 @@ def pool_covariance(
     steady: np.ndarray,
     *,
     alpha: float,
-    kappa: float,
     max_clusters: int | None = None,
     strengths: Sequence[float] = STRENGTHS,
+    mean_strengths: Sequence[float] = MEAN_STRENGTHS,
 ) -> Pooled:
     """Pool the covariance of rows (N, D) that stand for ``n_rows``.
 
     ``steady`` (D,) are variances that W is drawn to, by D + 2 rows' worth, so that it is one of
-    full rank; ``kappa`` is the prior's κ₀.
+    full rank.
 
     >>> chance = np.random.default_rng(0)
     >>> x = chance.standard_normal((300, 2)) + 20 * np.eye(2)[np.arange(300) % 2]
-    >>> found = pool_covariance(x, 300, np.ones(2), alpha=1.0, kappa=0.05)
+    >>> found = pool_covariance(x, 300, np.ones(2), alpha=1.0)
     >>> int(found.labels.max()) + 1, found.covariance.round().tolist()
     (2, [[1.0, 0.0], [0.0, 1.0]])
     """
@@ -82,9 +88,11 @@ def pool_covariance(
         for labels, stats in _path(rows, round_, max_clusters):
             freedom = max(n - len(stats.n), 0) + dim + 2
             W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
-            values = _evidences(W, stats.times(n_rows / n), alpha, kappa, strengths)
+            values = _evidences(W, stats.times(n_rows / n), alpha, strengths, mean_strengths)
             if values.max() > best:
-                best, chosen = values.max(), Pooled(W, strengths[int(values.argmax())], labels)
+                best = values.max()
+                s, q = divmod(int(values.argmax()), len(mean_strengths))
+                chosen = Pooled(W, strengths[s], mean_strengths[q], labels)
         if best <= before:
             break
         assert chosen is not None
@@ -108,20 +116,17 @@ def _evidences(
     W: np.ndarray,
     stats: Statistics,
     alpha: float,
-    kappa: float,
     strengths: Sequence[float],
+    mean_strengths: Sequence[float],
 ) -> np.ndarray:
-    """Log evidence of a partition and of its rows about zero, for all strengths of W."""
+    """Log evidence (S, Q) of a partition and of its rows about zero, for all m and κ₀."""
     axes = whitener(W)
     white = turned(stats, torch.from_numpy(axes))
     # A cluster that counts for less than a row earns nothing by being one.
     earned = torch.where(stats.n >= 1, torch.lgamma(stats.n) + np.log(alpha), 0.0).sum()
     parts = earned + stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are denser before
-    # A part of the strengths at a time, where there are many clusters of many columns.
-    size = max(1, _ENTRIES // white.square.numel())
-    told = torch.tensor(strengths, dtype=torch.float64).split(size)
-    values = [round_evidences(white, some, kappa).sum(dim=1) for some in told]
-    return (parts + torch.cat(values)).numpy()
+    m, kappas = (torch.tensor(v, dtype=torch.float64) for v in (strengths, mean_strengths))
+    return (parts + round_evidences(white, m, kappas).sum(dim=-1)).numpy()
 
 
 def _path(

@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from asterism._validation import Interval, Real, at_least
+from asterism._validation import Interval, Real, at_least, read_rows
 from asterism.base import Clusterer, EmbeddedClusterer
 from asterism.exceptions import WeightsError
 from asterism.losses.kmeans import kmeans_loss
@@ -237,6 +238,17 @@ class AEDeepDPM(EmbeddedClusterer):
     def _log_responsibilities(self, X: np.ndarray) -> np.ndarray:
         mixture = self._fitted_mixture
         return mixture._log_responsibilities(self._codes(X))[:, : mixture.n_clusters_]
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-likelihood (N,) of the code of each row under their mixture; a low one is an outlier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        rows = read_rows(self, X, reset=False)
+        return self._fitted_mixture._log_density(self._codes(rows))
 
     def _score(self, X: np.ndarray) -> float:
         """Mean log-likelihood a row of the codes under their mixture.

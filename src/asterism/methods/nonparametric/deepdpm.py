@@ -9,7 +9,7 @@ Evidence grows with N, and no real cluster is exactly Gaussian: with enough rows
 is cut up. So evidence is tempered (coarsened): in moves, statistics count for ζ = 1 / (1 + N/c) of
 themselves, c = ``coarsening`` rows, and the number found no longer grows with that of the rows.
 
-How wide clusters are is learnt from the rows first, and is what the prior expects
+How wide clusters are and how far apart is learnt from the rows first, and is what the prior expects
 (``nonparametric.expectations``); wide rows are clustered along their leading axes
 (``nonparametric.coordinates``).
 
@@ -68,11 +68,11 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     max_clusters : int or None, default=None
         Never split beyond this number.
     prior : {"pooled", "data", "reference"}, default="pooled"
-        What clusters are expected to be like. "pooled": as wide, and as like each other, as the
-        rows say that they are; see :mod:`asterism.functional.pooling`. "data": a part of the
-        variance of all rows, column by column, and hardly alike, as is "pooled" where covariances
-        are not full. "reference" is the authors': 0.005 on the diagonal whatever the units, meant
-        for ``scaling="rows"``, and κ₀ = 1e-4.
+        What clusters are expected to be like. "pooled": as wide, as like each other and as far
+        apart as the rows say that they are; see :mod:`asterism.functional.pooling`. "data": a part
+        of the variance of all rows, column by column, and hardly alike, as is "pooled" where
+        covariances are not full. "reference" is the authors': 0.005 on the diagonal whatever the
+        units, meant for ``scaling="rows"``, and κ₀ = 1e-4.
     prior_scale : float or None, default=None
         How wide clusters are expected to be: as a multiple of the pooled covariance, as a part of
         the variance of all rows with ``prior="data"``, or in place of the authors' 0.005; None is
@@ -95,9 +95,10 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     concentration : float, default=10.0
         Mass α of the process. A hundred times more moves the threshold by five nats only.
     mean_strength : float or None, default=None
-        κ₀, the rows that the prior of a mean is worth: 1e-4 for the authors. None is
-        ``prior_scale``, a twentieth of it with a pooled prior, so that means are expected about as
-        far apart as rows are.
+        κ₀, the rows that the prior of a mean is worth: 1e-4 for the authors. Means vary 1/κ₀ times
+        as much as the rows of a cluster. None is found with the pooled covariance, from 0.05 to 2,
+        and multiplied by ``prior_scale``. With ``prior="data"`` it is ``prior_scale``, so that
+        means are expected about as far apart as rows are.
     degrees_of_freedom : float or None, default=None
         ν₀ of the prior, at least the number of columns, and more than one above it with a pooled
         prior. None is found with the pooled covariance; with another prior it is two more than the

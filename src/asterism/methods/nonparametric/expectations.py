@@ -1,7 +1,7 @@
 """What clusters are expected to be like before they are found, and where a fit begins.
 
-    pooled      as wide, and as like each other, as the rows say: ``functional.pooling``; the fit
-                begins with the partition in which they said so
+    pooled      as wide, as like each other and as far apart as the rows say, see
+                ``functional.pooling``; the fit begins with the partition in which they said so
     data        a part of the variance of all rows, column by column; begins with k-means
     reference   0.005 on the diagonal whatever the units, κ₀ = 1e-4: that of the authors' code
 
@@ -19,7 +19,7 @@ from asterism._validation import Interval, Real, StrOptions, at_least
 from asterism.exceptions import DataError
 from asterism.functional.contexts import some_rows
 from asterism.functional.niw import NormalWishart
-from asterism.functional.pooling import STRENGTHS, pool_covariance
+from asterism.functional.pooling import MEAN_STRENGTHS, STRENGTHS, Pooled, pool_covariance
 from asterism.methods.nonparametric.conjugate import (
     FLAT,
     ConjugateMixin,
@@ -32,7 +32,6 @@ __all__ = ["ExpectationMixin"]
 
 _MOST_AXES, _FEWEST_AXES, _ROWS_AN_AXIS = 32, 3, 5
 _POOL_ROWS = 4_000  # in which the covariance is pooled
-_MEAN_STRENGTH = 0.05
 _PART = 0.05  # of the variance, what is expected within a cluster
 _STEADY = 0.005  # of it, what the pooled covariance is drawn to
 _REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
@@ -92,13 +91,13 @@ class ExpectationMixin(TurnedMixin):
             len(X) * self._temper(len(X)),
             _STEADY * steady,
             alpha=self.concentration,
-            kappa=_MEAN_STRENGTH if self.mean_strength is None else self.mean_strength,
             max_clusters=self.max_clusters,
             strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
+            mean_strengths=MEAN_STRENGTHS if self.mean_strength is None else (self.mean_strength,),
         )
         unit = self._whiten(found.covariance, rows)
         x = self._single(X)
-        prior = self._pooled_prior(x, found.strength, unit)
+        prior = self._pooled_prior(x, found, unit)
         if start is None and self.init_n_clusters != "auto":
             start = kmeans_start(x, self.first_count(len(X)), seed)
         elif start is None:
@@ -146,15 +145,15 @@ class ExpectationMixin(TurnedMixin):
             )
         return self.degrees_of_freedom - dim - 1
 
-    def _pooled_prior(self, x: np.ndarray, strength: float, unit: float) -> NormalWishart:
+    def _pooled_prior(self, x: np.ndarray, found: Pooled, unit: float) -> NormalWishart:
         """The prior for turned rows (N, q), whose clusters are as wide as ``unit`` says."""
         self.covariance_ = "full"
-        kappa = _MEAN_STRENGTH * self._scale if self.mean_strength is None else self.mean_strength
+        kappa = found.mean_strength * (self._scale if self.mean_strength is None else 1.0)
         return NormalWishart(
             torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
-            torch.full((x.shape[1],), self._scale * strength / unit**2, dtype=torch.float64),
+            torch.full((x.shape[1],), self._scale * found.strength / unit**2, dtype=torch.float64),
             kappa,
-            x.shape[1] + 1 + strength,
+            x.shape[1] + 1 + found.strength,
         )
 
     def _make_prior(self, x: np.ndarray) -> NormalWishart:
