@@ -1,4 +1,4 @@
-"""What an estimator checks before it works: parameters, rows, seed, device.
+"""What an estimator checks before it works: parameters, rows, seed, device, torch's habits.
 
 Rows are numbers, finite, at most ``LARGEST`` in size, in a table of two dimensions. Whatever else
 arrives is refused with one error that shows what came and says what to do about it; the words by
@@ -8,10 +8,11 @@ The only file that touches scikit-learn's private validators, so that one edit h
 upstream.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -41,11 +42,40 @@ __all__ = [
     "read_rows",
     "resolve_device",
     "seeded",
+    "undisturbed",
     "validated_fit",
 ]
 
-validated_fit = _fit_context(prefer_skip_nested_validation=True)
-"""Decorates ``fit``: checks the parameters against ``_parameter_constraints`` first."""
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def undisturbed(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Let a method compute with torch as it comes, whatever the user's script has told it.
+
+    Networks are in single precision and learn by gradients: under ``set_default_dtype`` of another
+    precision, ``no_grad`` or ``inference_mode`` they would fail with words that are not ours. All
+    of it is as it was when the method returns.
+    """
+
+    @wraps(method)
+    def computing(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        precision = torch.get_default_dtype()
+        with torch.inference_mode(False), torch.enable_grad():
+            if precision == torch.float32:
+                return method(*args, **kwargs)
+            torch.set_default_dtype(torch.float32)
+            try:
+                return method(*args, **kwargs)
+            finally:
+                torch.set_default_dtype(precision)
+
+    return computing
+
+
+def validated_fit(fit: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Decorates ``fit``: checks the parameters against ``_parameter_constraints`` first."""
+    return _fit_context(prefer_skip_nested_validation=True)(undisturbed(fit))
 
 
 LARGEST = 1e100

@@ -31,6 +31,7 @@ from asterism._validation import (
     read_rows,
     resolve_device,
     seeded,
+    undisturbed,
 )
 from asterism.base import persistence
 from asterism.base.alignment import check_place
@@ -103,6 +104,7 @@ class AmortizedClusterer(TrialsMixin, NetworkMixin, Clusterer):
 
     # --- training -----------------------------------------------------------------------------
 
+    @undisturbed
     def pretrain(
         self: Self,
         prior: DatasetPrior | None = None,
@@ -206,6 +208,7 @@ class AmortizedClusterer(TrialsMixin, NetworkMixin, Clusterer):
         return PriorSource(prior, batch_size, seed)
 
     @classmethod
+    @undisturbed
     def from_pretrained(cls: type[Self], name: str | Path, **parameters: Any) -> Self:
         """Estimator with the weights of this name or path loaded.
 
@@ -235,6 +238,7 @@ class AmortizedClusterer(TrialsMixin, NetworkMixin, Clusterer):
         self._check_set(X)
         self._align(X)
 
+    @undisturbed
     def fit_many(self: Self, datasets: Iterable[Any], *, max_points: int = 50_000) -> list[Self]:
         """Cluster many data sets, as padded batches sorted by size.
 
@@ -294,6 +298,7 @@ class AmortizedClusterer(TrialsMixin, NetworkMixin, Clusterer):
             twin._settle(x)
 
     @available_if(lambda self: hasattr(self, "_sample_partitions"))
+    @undisturbed
     def samples(self, n: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Partitions drawn from the posterior, with their log-probabilities.
 
@@ -325,6 +330,7 @@ class AmortizedClusterer(TrialsMixin, NetworkMixin, Clusterer):
     # --- inside -------------------------------------------------------------------------------
 
     @classmethod
+    @undisturbed
     def _restore(
         cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path
     ) -> Self:

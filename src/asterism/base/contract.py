@@ -34,7 +34,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from asterism import __version__
-from asterism._validation import check_parameters, draw_seed, read_rows, validated_fit
+from asterism._validation import (
+    check_parameters,
+    draw_seed,
+    read_rows,
+    undisturbed,
+    validated_fit,
+)
 from asterism.base import persistence
 from asterism.exceptions import AsterismWarning, WeightsError
 from asterism.functional.assignments import by_decreasing_size, simplified_silhouette
@@ -94,6 +100,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         """
         return self._fit_rows(X, y)
 
+    @undisturbed
     def predict(self, X: Any) -> np.ndarray:
         """Cluster of each row, given the fitted clusters; -1 where the row belongs to none.
 
@@ -111,6 +118,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return np.concatenate([self._hard(part) for part in self._chunks(rows)])
 
     @available_if(_is_soft)
+    @undisturbed
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each cluster for each row; rows sum to one.
 
@@ -128,6 +136,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         rows = read_rows(self, X, reset=False)
         return np.concatenate([normalised(part) for part in self._chunks(rows)])
 
+    @undisturbed
     def score(self, X: Any, y: Any = None) -> float:
         """How good the fitted clusters are for ``X``, larger is better; ``y`` is ignored.
 
@@ -204,6 +213,7 @@ class Clusterer(ClusterMixin, BaseEstimator):
         return self
 
     @classmethod
+    @undisturbed
     def _restore(
         cls: type[Self], arrays: dict[str, np.ndarray], card: dict[str, Any], path: str | Path
     ) -> Self:
@@ -321,6 +331,7 @@ def _device_of(module: nn.Module) -> str:
 class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Adds ``transform`` to a clusterer that defines ``_embed(X)`` and ``_n_features_out``."""
 
+    @undisturbed
     def transform(self, X: Any) -> np.ndarray:
         """Embedding of each row.
 

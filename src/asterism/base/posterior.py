@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from asterism._validation import at_least, draw_seed
+from asterism._validation import at_least, draw_seed, undisturbed
 from asterism.exceptions import DataError
 from asterism.functional.comparisons import adjusted_rand, by_appearance
 from asterism.functional.posterior import (
@@ -76,6 +76,7 @@ class PosteriorMixin:
     # --- what users ask for -------------------------------------------------------------------
 
     @property
+    @undisturbed
     def coassignment_(self) -> np.ndarray:
         """Probability that two rows of ``fit`` share a cluster, (n_rows, n_rows)."""
         check_is_fitted(self)
@@ -88,6 +89,7 @@ class PosteriorMixin:
             )
         return coassignment(self.partitions_)
 
+    @undisturbed
     def central_partition(self, loss: str = "vi") -> np.ndarray:
         """Partition, of those drawn, of the smallest expected loss.
 
@@ -104,6 +106,7 @@ class PosteriorMixin:
         check_is_fitted(self)
         return central_partition(self.partitions_, loss=loss)
 
+    @undisturbed
     def credible_set(self, level: float = 0.9) -> CredibleBall:
         """Partitions nearest to ``labels_`` that hold together a share of the posterior.
 

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from asterism._validation import check_parameters, draw_seed, read_rows
+from asterism._validation import check_parameters, draw_seed, read_rows, undisturbed
 from asterism.exceptions import DataError
 from asterism.functional.affinities import Assessment, cluster_affinity
 from asterism.functional.contrasts import Moments, cluster_moments, numeric_contrasts
@@ -59,6 +59,7 @@ class InspectionMixin:
 
     # --- new rows -----------------------------------------------------------------------------
 
+    @undisturbed
     def assess(self, X: Any) -> Assessment:
         """What is known of rows, new ones or those of ``fit``, each by itself.
 
@@ -98,6 +99,7 @@ class InspectionMixin:
 
     # --- the worth of any partition -----------------------------------------------------------
 
+    @undisturbed
     def score_partition(self, X: Any, labels: Any) -> float | np.ndarray:
         """Expected adjusted Rand index of given labels with the true clusters of ``X``.
 
@@ -158,6 +160,7 @@ class InspectionMixin:
 
     # --- what clusters are like ---------------------------------------------------------------
 
+    @undisturbed
     def explain(self, top: int = 5) -> Explanation:
         """What sets each cluster apart from the other rows, and its most typical rows.
 
