@@ -71,6 +71,7 @@ bench: $(VENV)/.user
 	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/many.py
 	$(BIN)/python benchmarks/posteriors.py
+	$(BIN)/python benchmarks/columns.py
 
 clean:
 	rm -rf $(VENV) demo docs/_build docs/gallery docs/api/generated
