@@ -130,6 +130,20 @@ def test_many_columns_tell_clusters_apart_that_hardly_differ_in_each():
     assert told >= vague
 
 
+def test_axes_along_which_clusters_do_not_differ_are_left_out():
+    """Ten centres span nine axes of forty; along the others there is noise alone."""
+    chance = np.random.default_rng(3)
+    means = chance.standard_normal((10, 40)) * 5 / np.sqrt(80)
+    labels = chance.choice(10, size=600, p=chance.dirichlet(np.full(10, 5.0)))
+    X = means[labels] + chance.standard_normal((600, 40))
+    model = DeepDPM(**QUICK).fit(X)
+    assert 8 <= model.axes_.shape[1] < 32
+    assert adjusted_rand_score(labels, model.labels_) > 0.6
+    every = DeepDPM(n_components=32, **QUICK).fit(X)
+    assert every.axes_.shape[1] == 32
+    assert adjusted_rand_score(labels, every.labels_) < 0.3
+
+
 # --- coordinates ------------------------------------------------------------------------------
 
 

@@ -56,6 +56,7 @@ class Pooled(NamedTuple):
     strength: float  # m
     mean_strength: float  # κ₀
     labels: np.ndarray  # (N,) the partition of the largest evidence
+    gain: float  # log of that evidence beyond what one cluster has
 
 
 def pool_covariance(
@@ -82,17 +83,20 @@ def pool_covariance(
     n, dim = x.shape
     x = x - x.mean(axis=0)  # so that squares lose no digits
     rows, round_ = torch.from_numpy(x), x
-    best, chosen = -np.inf, None
+    best, alone, chosen = -np.inf, -np.inf, None
     for _ in range(_PATHS):
         before = best
         for labels, stats in _path(rows, round_, max_clusters):
             freedom = max(n - len(stats.n), 0) + dim + 2
             W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
             values = _evidences(W, stats.times(n_rows / n), alpha, strengths, mean_strengths)
+            if len(stats.n) == 1:
+                alone = values.max()
             if values.max() > best:
                 best = values.max()
                 s, q = divmod(int(values.argmax()), len(mean_strengths))
-                chosen = Pooled(W, strengths[s], mean_strengths[q], labels)
+                gain = float(best - alone)
+                chosen = Pooled(W, strengths[s], mean_strengths[q], labels, gain)
         if best <= before:
             break
         assert chosen is not None

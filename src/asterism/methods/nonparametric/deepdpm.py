@@ -84,9 +84,10 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         clusters that are not Gaussian into more pieces the more rows there are. Clusters that are
         well apart stay so whatever it is.
     n_components : int, "auto" or None, default="auto"
-        Leading principal axes along which rows are clustered, if they have more columns; "auto" is
-        32 with a pooled prior, fewer for less than 160 rows, and None, all columns, with others.
-        None takes minutes with a pooled prior and hundreds of columns.
+        Leading principal axes along which rows are clustered, if they have more columns. "auto"
+        is, with a pooled prior, the number along which the evidence for clusters is largest: 8, 12,
+        16, 24 or 32, at most a fifth of the rows, or all columns where they are fewer; with others
+        it is None, all columns. None takes minutes with a pooled prior and hundreds of columns.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
         Of a cluster; "auto" is full with a pooled prior. With others it is full where there are ten
         rows for every entry of a covariance and mean (650 in ten columns), else diagonal, and

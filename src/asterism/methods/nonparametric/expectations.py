@@ -6,6 +6,11 @@
     reference   0.005 on the diagonal whatever the units, κ₀ = 1e-4: that of the authors' code
 
 Only full covariances can be pooled; with others "pooled" is "data".
+
+Axes along which clusters do not differ hide them, since every cluster pays for its place along each
+axis. So fewer leading axes are tried on some rows, and those are taken along which the evidence for
+clusters, beyond that for a single one, is largest: what the others hold is then the same whatever
+the partition.
 """
 
 from dataclasses import replace
@@ -13,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances_argmin
 
 from asterism._validation import Interval, Real, StrOptions, at_least
@@ -31,7 +37,11 @@ from asterism.methods.nonparametric.coordinates import TurnedMixin
 __all__ = ["ExpectationMixin"]
 
 _MOST_AXES, _FEWEST_AXES, _ROWS_AN_AXIS = 32, 3, 5
-_POOL_ROWS = 4_000  # in which the covariance is pooled
+_FEWER_AXES = (8, 12, 16, 24)
+_POOL_ROWS, _TRIAL_ROWS = (
+    4_000,
+    1_500,
+)  # in which the covariance is pooled, and numbers of axes tried
 _PART = 0.05  # of the variance, what is expected within a cluster
 _STEADY = 0.005  # of it, what the pooled covariance is drawn to
 _REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
@@ -74,6 +84,8 @@ class ExpectationMixin(TurnedMixin):
         if self._pools or most < X.shape[1]:
             self._fit_axes(X, most, seed)
         if self._pools:
+            if self.n_components == "auto":
+                self._leave_out_axes(X, seed)
             return self._begin_pooled(X, start, seed)
         x = self._single(X)
         if start is None:
@@ -84,17 +96,7 @@ class ExpectationMixin(TurnedMixin):
         self, X: np.ndarray, start: np.ndarray | None, seed: int
     ) -> tuple[np.ndarray, NormalWishart, np.ndarray]:
         rows = self._turned(some_rows(X, _POOL_ROWS, seed))
-        dim, variance = rows.shape[1], rows.var(axis=0)
-        steady = np.maximum(variance, max(FLAT * float(variance.mean()), 1e-12))
-        found = pool_covariance(
-            rows,
-            len(X) * self._temper(len(X)),
-            _STEADY * steady,
-            alpha=self.concentration,
-            max_clusters=self.max_clusters,
-            strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
-            mean_strengths=MEAN_STRENGTHS if self.mean_strength is None else (self.mean_strength,),
-        )
+        found = self._pool(rows, len(X))
         unit = self._whiten(found.covariance, rows)
         x = self._single(X)
         prior = self._pooled_prior(x, found, unit)
@@ -105,6 +107,33 @@ class ExpectationMixin(TurnedMixin):
             if len(X) > len(rows):
                 start = _by_nearest_mean(x, some_rows(x, _POOL_ROWS, seed), start)
         return x, prior, start
+
+    def _pool(self, rows: np.ndarray, n_rows: int) -> Pooled:
+        """What turned rows (M, q), a sample of so many, say of their clusters."""
+        dim, variance = rows.shape[1], rows.var(axis=0)
+        steady = np.maximum(variance, max(FLAT * float(variance.mean()), 1e-12))
+        return pool_covariance(
+            rows,
+            n_rows * self._temper(n_rows),
+            _STEADY * steady,
+            alpha=self.concentration,
+            max_clusters=self.max_clusters,
+            strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
+            mean_strengths=MEAN_STRENGTHS if self.mean_strength is None else (self.mean_strength,),
+        )
+
+    def _leave_out_axes(self, X: np.ndarray, seed: int) -> None:
+        """Keep those of the leading axes along which the rows speak loudest for clusters."""
+        rows = self._turned(some_rows(X, _TRIAL_ROWS, seed))
+        dim = rows.shape[1]
+        fewer = [q for q in _FEWER_AXES if q + 2 < dim]  # one or two less gain nothing
+        if not fewer or not rows.var() > 0:
+            return
+        along = PCA(random_state=seed).fit_transform(rows)
+        gains = {q: self._pool(along[:, :q], len(X)).gain for q in (dim, *fewer)}
+        best = max(gains, key=lambda q: gains[q])
+        if best < dim:
+            self._fit_axes(X, best, seed)
 
     @property
     def _pools(self) -> bool:
