@@ -211,25 +211,3 @@ def test_score_is_a_number_and_higher_for_data_that_fit(method_name):
     model = sized(method_name).fit(X)
     noise = np.random.default_rng(0).uniform(X.min(), X.max(), X.shape)
     assert model.score(X) > model.score(noise)
-
-
-def test_what_a_script_tells_torch_is_neither_obeyed_nor_lost(method_name, tmp_path):
-    """Double precision and no gradients are for the user's own networks."""
-    X, _ = apart()
-    plain = sized(method_name).fit(X)
-    torch.set_default_dtype(torch.float64)
-    try:
-        with torch.no_grad():
-            model = sized(method_name).fit(X)
-            np.testing.assert_array_equal(model.labels_, plain.labels_)
-            np.testing.assert_array_equal(model.predict(X), plain.predict(X))
-            assert model.score(X) == plain.score(X)
-            model.save(tmp_path / "model")
-            again = asterism.load(tmp_path / "model")
-            np.testing.assert_array_equal(again.predict(X), plain.predict(X))
-            assert not torch.is_grad_enabled()
-        assert torch.get_default_dtype() == torch.float64
-        with torch.inference_mode():
-            np.testing.assert_array_equal(sized(method_name).fit(X).labels_, plain.labels_)
-    finally:
-        torch.set_default_dtype(torch.float32)

@@ -1,4 +1,4 @@
-"""What an estimator checks before it works: parameters, rows, seed, device, torch's habits.
+"""What an estimator checks before it works: parameters, rows, seed, device.
 
 Rows are numbers, finite, at most ``LARGEST`` in size, in a table of two dimensions. Whatever else
 arrives is refused with one error that shows what came and says what to do about it; the words by
@@ -10,7 +10,6 @@ upstream.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,6 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from asterism.exceptions import DataError
 from asterism.training.seeding import borrowed_generators, seed_generators
+from asterism.training.surroundings import undisturbed
 
 __all__ = [
     "LARGEST",
@@ -42,35 +42,11 @@ __all__ = [
     "read_rows",
     "resolve_device",
     "seeded",
-    "undisturbed",
     "validated_fit",
 ]
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
-
-
-def undisturbed(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
-    """Let a method compute with torch as it comes, whatever the user's script has told it.
-
-    Networks are in single precision and learn by gradients: under ``set_default_dtype`` of another
-    precision, ``no_grad`` or ``inference_mode`` they would fail with words that are not ours. All
-    of it is as it was when the method returns.
-    """
-
-    @wraps(method)
-    def computing(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
-        precision = torch.get_default_dtype()
-        with torch.inference_mode(False), torch.enable_grad():
-            if precision == torch.float32:
-                return method(*args, **kwargs)
-            torch.set_default_dtype(torch.float32)
-            try:
-                return method(*args, **kwargs)
-            finally:
-                torch.set_default_dtype(precision)
-
-    return computing
 
 
 def validated_fit(fit: Callable[Given, Answer]) -> Callable[Given, Answer]:

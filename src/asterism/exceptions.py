@@ -1,8 +1,12 @@
 """Errors and warnings users can catch.
 
 Every error of ours is also the built-in error a scikit-learn user would expect, so that both
-``except AsterismError`` and ``except ValueError`` work.
+``except AsterismError`` and ``except ValueError`` work. Warnings are told of the user's own line,
+however deep in here they arise.
 """
+
+import sys
+import warnings
 
 __all__ = [
     "AsterismError",
@@ -15,7 +19,10 @@ __all__ = [
     "TrainingError",
     "UnknownMethodError",
     "WeightsError",
+    "tell",
 ]
+
+_INNER = {"asterism", "sklearn", "contextlib"}
 
 
 class AsterismError(Exception):
@@ -65,3 +72,11 @@ class MissingExtraError(AsterismError, ImportError):
         super().__init__(
             f"{purpose} needs {package}, which is not installed: pip install 'asterism[{extra}]'"
         )
+
+
+def tell(message: str, category: type[Warning] = AsterismWarning) -> None:
+    """Warn at the nearest line outside this library and scikit-learn, which called them."""
+    frame, level = sys._getframe(), 1
+    while frame.f_globals.get("__name__", "").partition(".")[0] in _INNER and frame.f_back:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

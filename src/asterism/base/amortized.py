@@ -31,7 +31,6 @@ from asterism._validation import (
     read_rows,
     resolve_device,
     seeded,
-    undisturbed,
 )
 from asterism.base import persistence
 from asterism.base.alignment import check_place
@@ -46,6 +45,7 @@ from asterism.priors.measures import measure_prior
 from asterism.training import PriorSource, TrainingPlan, train
 from asterism.training.checkpoint import load_checkpoint
 from asterism.training.distributed import own_device, world_size
+from asterism.training.surroundings import undisturbed
 
 __all__ = ["AmortizedClusterer"]
 

@@ -16,7 +16,6 @@ throughout belongs to no cluster and is labelled −1.
 """
 
 import copy
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -38,13 +37,13 @@ from asterism._validation import (
     check_parameters,
     draw_seed,
     read_rows,
-    undisturbed,
     validated_fit,
 )
 from asterism.base import persistence
-from asterism.exceptions import AsterismWarning, WeightsError
+from asterism.exceptions import AsterismWarning, WeightsError, tell
 from asterism.functional.assignments import by_decreasing_size, simplified_silhouette
 from asterism.io.weights import read_weights, write_weights
+from asterism.training.surroundings import undisturbed
 
 __all__ = ["Clusterer", "EmbeddingMixin"]
 
@@ -236,18 +235,16 @@ class Clusterer(ClusterMixin, BaseEstimator):
         self.set_params(**overrides)
         check_parameters(self)
         if "encoder" in card:
-            warnings.warn(
+            tell(
                 f"{path} holds the encoder of a table too, which load leaves out, so that predict "
                 "takes encoded columns: asterism.pipeline.TableModel.load(path) takes tables",
                 AsterismWarning,
-                stacklevel=3,
             )
         for name in card.get("not_saved", ()):
             if getattr(self, name) is None:
-                warnings.warn(
+                tell(
                     f"{path} was saved without its {name}: pass load(path, {name}=...)",
                     AsterismWarning,
-                    stacklevel=3,
                 )
         return self
 

@@ -8,7 +8,6 @@ Saved are the constructor's parameters and every public fitted attribute (``name
     strings, numbers, lists, tuples, dictionaries, None   JSON
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from asterism._validation import seeded
-from asterism.exceptions import AsterismWarning, WeightsError
+from asterism.exceptions import AsterismWarning, WeightsError, tell
 
 __all__ = [
     "arrays_under",
@@ -53,18 +52,16 @@ def collect_parameters(estimator: BaseEstimator) -> dict[str, Any]:
     parameters = {}
     for name, value in estimator.get_params(deep=False).items():
         if name == "random_state" and not isinstance(value, int | np.integer | None):
-            warnings.warn(
+            tell(
                 "random_state is a generator and is saved as None; pass an integer to keep it",
                 AsterismWarning,
-                stacklevel=4,
             )
             value = None
         if name in getattr(estimator, "_unsaved", ()) and value is not None:
-            warnings.warn(
+            tell(
                 f"{name} is not saved with the model: keep it, and pass it to "
                 f"load(path, {name}=...)",
                 AsterismWarning,
-                stacklevel=4,
             )
             value = None
         parameters[name] = _plain(value, name)

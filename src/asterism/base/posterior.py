@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from asterism._validation import at_least, draw_seed, undisturbed
+from asterism._validation import at_least, draw_seed
 from asterism.exceptions import DataError
 from asterism.functional.comparisons import adjusted_rand, by_appearance
 from asterism.functional.posterior import (
@@ -31,6 +31,7 @@ from asterism.functional.posterior import (
     row_confidence,
 )
 from asterism.functional.validity import noise_apart
+from asterism.training.surroundings import undisturbed
 
 __all__ = ["MOST_PAIRED", "PosteriorMixin"]
 

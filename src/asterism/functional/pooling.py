@@ -5,7 +5,7 @@ evidence of all rows tells it. Along the path of Ward's merges, for every number
 
     W     covariance within the clusters, pooled
     Ψ₀ = m W,   ν₀ = D + 1 + m      so that clusters expect W, as if they had seen m rows of it
-    κ₀                              so that means lie apart by about W / κ₀
+    κ₀                              so that means vary by W / κ₀
 
 and of all K, m and κ₀ those of the largest evidence of partition and rows are taken,
 
@@ -15,7 +15,8 @@ With m small, clusters are of many shapes, and a small cluster is costly; with m
 alike, and cost no more than their means. These cost D/2 · log(1 + n/κ₀): with κ₀ small, as if means
 could lie anywhere, so much in many columns that clusters hardly apart in each, but clearly in all
 of them, are taken for one. W is what it is at each K, not at another: clusters cut in two look
-narrow, and would keep their halves apart if judged by their own width alone.
+narrow, and would keep their halves apart if judged by their own width alone. A single cluster lies
+where all rows do, so its mean costs nothing: it takes the largest κ₀.
 
 Ward's merges want round clusters. So the path is gone again with rows whitened by the W found, as
 long as the evidence rises.
@@ -41,7 +42,7 @@ __all__ = ["MEAN_STRENGTHS", "STRENGTHS", "Pooled", "pool_covariance", "turned",
 STRENGTHS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0)
 """Rows m that the pooled covariance may be worth to a cluster."""
 
-MEAN_STRENGTHS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+MEAN_STRENGTHS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Rows κ₀ that the mean of all rows may be worth to a cluster's."""
 
 _ALL, _MOST, _FURTHER = 30, 256, 16  # every K up to the first, then some up to the second

@@ -21,13 +21,12 @@ Rows are counted from 1 in messages.
 
 import difflib
 import inspect
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asterism.exceptions import AsterismWarning, TableError
+from asterism.exceptions import AsterismWarning, TableError, tell
 from asterism.io.columns import as_numbers, as_tokens, canonical
 from asterism.io.delimited import parse_number
 from asterism.io.donors import (
@@ -257,11 +256,10 @@ class TableEncoder:
         place = {name: code for code, name in enumerate(self.label_names_)}
         unknown = [n for n in tokens.names if n not in place and n != _UNLABELLED]
         if unknown:
-            warnings.warn(
+            tell(
                 f"label column {self.label_column!r} has classes unknown to the encoder "
                 f"({', '.join(map(repr, unknown[:3]))}): their rows count as unlabelled",
                 AsterismWarning,
-                stacklevel=2,
             )
         # Code −1, a missing cell, points at the appended entry.
         codes = np.array([*(place.get(name, -1) for name in tokens.names), -1], dtype=np.int64)

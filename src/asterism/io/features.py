@@ -20,14 +20,13 @@ offset survives. A column of equal values keeps at most its indicator.
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from asterism.exceptions import AsterismWarning, TableError
+from asterism.exceptions import AsterismWarning, TableError, tell
 from asterism.io.columns import as_numbers, as_tokens
 
 if TYPE_CHECKING:
@@ -132,11 +131,10 @@ class CategoricalFeature:
         if self.other:
             return
         shown = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
-        warnings.warn(
+        tell(
             f"column {self.column!r} has categories unknown to the encoder ({shown}), "
             f"{len(unknown)} in all: they are encoded as zeros",
             AsterismWarning,
-            stacklevel=5,
         )
 
 

@@ -9,12 +9,11 @@ identifiers; a column that counts the rows is warned of.
 """
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asterism.exceptions import AsterismWarning, TableError
+from asterism.exceptions import AsterismWarning, TableError, tell
 from asterism.io.columns import Numbers, Tokens, as_tokens, read_column
 from asterism.io.delimited import parse_number
 from asterism.io.features import CategoricalFeature, Feature, NumericFeature, Scaling
@@ -166,9 +165,8 @@ def _warn_of_row_numbers(name: str, values: np.ndarray, index: Any) -> None:
     if index.dtype.kind == "i" and index.is_unique:  # a sample keeps the numbers of its rows
         counts.append(np.asarray(index))
     if len(values) > _FEW_ROWS and any(np.ptp(values - count) == 0 for count in counts):
-        warnings.warn(
+        tell(
             f"column {name!r} merely counts the rows; if it is an identifier, leave it out with "
             f"id_column={name!r} (--id {name}) or drop=[{name!r}] (--drop {name})",
             AsterismWarning,
-            stacklevel=4,
         )

@@ -13,7 +13,6 @@ and what no pass claims is shared out by the densities π_k p(x; θ_k).
 Lee, Lee & Teh, "Deep amortized clustering", 2019.
 """
 
-import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +22,7 @@ from torch import nn
 
 from asterism._validation import StrOptions, at_least, check_rows
 from asterism.base import AmortizedClusterer
-from asterism.exceptions import DataError
+from asterism.exceptions import DataError, tell
 from asterism.functional.turns import count_turns
 from asterism.methods.claims import ClaimsMixin
 from asterism.methods.passes import FilteringStep
@@ -254,16 +253,14 @@ class DAC(ClaimsMixin, AmortizedClusterer):
     def _settle(self, X: np.ndarray) -> None:
         super()._settle(X)
         if self.n_leftover_:
-            warnings.warn(
+            tell(
                 f"{self.n_leftover_} rows were left over after max_iter={self.max_iter} passes and "
                 "go to the likeliest cluster: raise it, or try another scaling",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         if self.n_clusters != "auto" and self.n_clusters_ < int(self.n_clusters):
-            warnings.warn(
+            tell(
                 f"n_clusters={self.n_clusters}, but the network finds {self.n_clusters_}, and "
                 "clusters are merged, never split",
                 ConvergenceWarning,  # as scikit-learn's k-means has it
-                stacklevel=5,
             )

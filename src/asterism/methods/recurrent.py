@@ -10,7 +10,6 @@ clustering, which filters one cluster at a time instead.
 Lee, Lee & Teh, "Deep amortized clustering", 2019.
 """
 
-import warnings
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -21,6 +20,7 @@ from torch import nn
 from asterism._validation import StrOptions, at_least, check_rows
 from asterism.base import AmortizedClusterer
 from asterism.base.mixture import MixtureMixin
+from asterism.exceptions import tell
 from asterism.functional.sets import SetBatch
 from asterism.nn.recurrent import RecurrentSetTransformer
 from asterism.priors import ClusterMixturePrior
@@ -168,10 +168,9 @@ class RecurrentMixture(MixtureMixin, AmortizedClusterer):
     def _settle(self, X: np.ndarray) -> None:
         super()._settle(X)
         if self.n_clusters != "auto" and self.n_clusters_ < int(self.n_clusters):
-            warnings.warn(
+            tell(
                 f"n_clusters={self.n_clusters}, but only {self.n_clusters_} components own a row",
                 ConvergenceWarning,  # as scikit-learn's k-means has it
-                stacklevel=5,
             )
 
     def _accept(self, answer: dict[str, Any]) -> None:

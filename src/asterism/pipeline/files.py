@@ -21,7 +21,7 @@ import numpy as np
 
 from asterism._validation import draw_seed
 from asterism.base import Clusterer
-from asterism.exceptions import TableError
+from asterism.exceptions import TableError, tell
 from asterism.functional.wording import counted
 from asterism.io.appending import appending, can_append
 from asterism.io.batches import BatchedTable, draw_rows, open_batches
@@ -291,4 +291,4 @@ def _warnings_once() -> Iterator[None]:
         text = re.sub(r", \d+ in all", "", str(warning.message))
         if (gist := text.partition(" (")[0]) not in met:
             met.add(gist)
-            warnings.warn(text, warning.category, stacklevel=4)
+            tell(text, warning.category)

@@ -34,6 +34,7 @@ from asterism.training.optim import make_optimizer, rate_factor
 from asterism.training.plan import TrainingPlan
 from asterism.training.seeding import borrowed_generators, seed_generators
 from asterism.training.sources import NOISE, Indices, Source, derive_seed, move, stream
+from asterism.training.surroundings import undisturbed
 
 __all__ = ["train"]
 
@@ -56,6 +57,7 @@ def _own_loss(module: nn.Module, batch: Any) -> Tensor:
     return module.loss(batch)  # type: ignore[operator]
 
 
+@undisturbed
 def train(
     module: nn.Module,
     source: Source,

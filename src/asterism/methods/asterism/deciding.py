@@ -7,13 +7,13 @@ known         links, classes and numbers of clusters rule out and recalibrate fi
               network agrees (``clouds``)
 """
 
-import warnings
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from asterism.exceptions import tell
 from asterism.functional.affinities import (
     cluster_affinity,
     consensus,
@@ -88,11 +88,10 @@ class DecisionMixin(RowsMixin):
         labels = self._partition(P, counts, self._reader, constraints, tree)[heads]
         self.context_labels_ = np.unique(labels, return_inverse=True)[1]
         if self._limits is not None and self.context_labels_.max() + 1 < self._limits[0]:
-            warnings.warn(
+            tell(
                 f"n_clusters={self.n_clusters}, but only {self.context_labels_.max() + 1} distinct "
                 "rows: equal rows share a cluster",
                 ConvergenceWarning,  # as scikit-learn's k-means has it
-                stacklevel=7,
             )
         if self.refine == "clouds" and constraints is None:
             self._draw_again(sample.rows, Belief(P, counts))

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from asterism._validation import check_parameters, draw_seed, read_rows, undisturbed
+from asterism._validation import check_parameters, draw_seed, read_rows
 from asterism.exceptions import DataError
 from asterism.functional.affinities import Assessment, cluster_affinity
 from asterism.functional.contrasts import Moments, cluster_moments, numeric_contrasts
@@ -28,6 +28,7 @@ from asterism.methods.asterism.explanation import ClusterExplanation, Explanatio
 from asterism.methods.asterism.opinions import Belief, believe
 from asterism.metrics._checks import as_labels, encode, is_noise
 from asterism.nn.reading import ContextReader
+from asterism.training.surroundings import undisturbed
 
 __all__ = ["InspectionMixin"]
 

@@ -4,14 +4,13 @@ Rows that are known must be read by the network, so the context holds them: ever
 the labelled ones at least one a class.
 """
 
-import warnings
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from asterism.exceptions import AsterismWarning, DataError
+from asterism.exceptions import AsterismWarning, DataError, tell
 from asterism.functional.constraints import Constraints, check_pairs, make_constraints
 
 __all__ = ["Knowledge"]
@@ -42,10 +41,9 @@ class Knowledge(NamedTuple):
         found, _ = self.census
         if found <= most:
             return self
-        warnings.warn(
+        tell(
             f"n_clusters={most} is fewer than the {found} classes of y: some will share a cluster",
             AsterismWarning,
-            stacklevel=5,
         )
         return self._replace(exclusive=False)
 
@@ -112,10 +110,9 @@ def _classes(n: int, y: Any) -> np.ndarray:
     if y.shape != (n,):
         raise DataError(f"y has shape {y.shape}, X has {n} rows: give one class a row, -1 unknown")
     if y.dtype.kind == "f" and (y[np.isfinite(y)] % 1).any():
-        warnings.warn(
+        tell(
             "y holds fractions, so it is taken for a measurement and ignored: give classes",
             AsterismWarning,
-            stacklevel=6,
         )
         return np.full(n, -1)
     if negative := [value for value in y.tolist() if isinstance(value, Real) and value < -1]:

@@ -23,10 +23,11 @@ from torch import Tensor
 
 from asterism._validation import Interval, Real, at_least, read_rows
 from asterism.base import Clusterer, EmbeddedClusterer
-from asterism.exceptions import WeightsError
+from asterism.exceptions import WeightsError, tell
 from asterism.losses.kmeans import kmeans_loss
 from asterism.methods.nonparametric.deepdpm import DeepDPM
 from asterism.nn.autoencoder import Autoencoder
+from asterism.training.surroundings import undisturbed
 
 __all__ = ["AEDeepDPM"]
 
@@ -39,6 +40,7 @@ _MIXTURE = (
     "coarsening",
     "covariance",
     "concentration",
+    "mean_strength",
     "min_rows",
     "epoch_steps",
     "n_epochs",
@@ -53,8 +55,9 @@ class AEDeepDPM(EmbeddedClusterer):
     Parameters
     ----------
     init_n_clusters, max_clusters, prior, prior_scale, coarsening, covariance
-        Of the mixture of codes, as are ``concentration``, ``min_rows``, ``epoch_steps``,
-        ``n_epochs``, ``max_rounds`` and ``patience``; see :class:`~asterism.DeepDPM`.
+        Of the mixture of codes, as are ``concentration``, ``mean_strength``, ``min_rows``,
+        ``epoch_steps``, ``n_epochs``, ``max_rounds`` and ``patience``; see
+        :class:`~asterism.DeepDPM`.
     n_alternations : int, default=1
         Turns of feature learning, each followed by clustering anew; 0 leaves the codes as they are
         pre-trained. Codes that are drawn to their centres again and again are cut up more finely.
@@ -136,6 +139,7 @@ class AEDeepDPM(EmbeddedClusterer):
         coarsening: float | None = 2000,
         covariance: str = "auto",
         concentration: float = 10.0,
+        mean_strength: float | None = None,
         min_rows: int | None = None,
         epoch_steps: int = 50,
         n_epochs: int = 3,
@@ -162,6 +166,7 @@ class AEDeepDPM(EmbeddedClusterer):
         self.coarsening = coarsening
         self.covariance = covariance
         self.concentration = concentration
+        self.mean_strength = mean_strength
         self.min_rows = min_rows
         self.epoch_steps = epoch_steps
         self.n_epochs = n_epochs
@@ -193,11 +198,10 @@ class AEDeepDPM(EmbeddedClusterer):
             path.append(self._cluster(codes, seed, path[-1]))
         self.labels_path_ = np.stack(path)
         if not self.mixture_.converged_:
-            warnings.warn(
+            tell(
                 f"clusters of the codes still split and merged after max_rounds={self.max_rounds}: "
                 "raise it, or look at split_merge_history_",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _cluster(self, codes: np.ndarray, seed: int, start: np.ndarray | None) -> np.ndarray:
@@ -239,6 +243,7 @@ class AEDeepDPM(EmbeddedClusterer):
         mixture = self._fitted_mixture
         return mixture._log_responsibilities(self._codes(X))[:, : mixture.n_clusters_]
 
+    @undisturbed
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood (N,) of the code of each row under their mixture; a low one is an outlier.
 

@@ -28,6 +28,7 @@ from asterism.exceptions import DataError
 from asterism.functional.contexts import some_rows
 from asterism.functional.niw import COVARIANCES, Gaussians, NormalWishart, Statistics
 from asterism.functional.scaling import fit_common_scaling, unit_rows
+from asterism.training.surroundings import undisturbed
 
 __all__ = [
     "FLAT",
@@ -80,6 +81,7 @@ class ConjugateMixin:
         rows = unit_rows(X) if self.scaling_ == "rows" else X
         return (rows - self.offset_) * self.factor_
 
+    @undisturbed
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood (N,) of each row under the mixture; a low one tells an outlier."""
         check_is_fitted(self)

@@ -18,7 +18,6 @@ Miller & Dunson, "Robust Bayesian inference via coarsening", JASA 2019.
 """
 
 import copy
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -36,6 +35,7 @@ from asterism._validation import (
     seeded,
 )
 from asterism.base import DeepClusterer
+from asterism.exceptions import tell
 from asterism.functional.niw import NormalWishart
 from asterism.functional.splits import effective_columns
 from asterism.methods.nonparametric.encoding import EncoderMixin
@@ -96,10 +96,11 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     concentration : float, default=10.0
         Mass α of the process. A hundred times more moves the threshold by five nats only.
     mean_strength : float or None, default=None
-        κ₀, the rows that the prior of a mean is worth: 1e-4 for the authors. Means vary 1/κ₀ times
-        as much as the rows of a cluster. None is found with the pooled covariance, from 0.05 to 2,
-        and multiplied by ``prior_scale``. With ``prior="data"`` it is ``prior_scale``, so that
-        means are expected about as far apart as rows are.
+        κ₀, the rows that the prior of a mean is worth: means vary 1/κ₀ times as much as the rows of
+        a cluster. None is found with the pooled covariance, from 0.01 to 2, and multiplied by
+        ``prior_scale``; 1e-4 with the authors' prior; and ``prior_scale`` with ``prior="data"``, so
+        that means are expected about as far apart as rows are. A small one, 0.05, keeps clouds of
+        odd shape in many columns from being cut, and clusters close by from being parted.
     degrees_of_freedom : float or None, default=None
         ν₀ of the prior, at least the number of columns, and more than one above it with a pooled
         prior. None is found with the pooled covariance; with another prior it is two more than the
@@ -151,6 +152,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         Variance of scaled rows in every direction that the axes leave out.
     covariance_ : str
         Kind of the covariances, where "auto" has chosen it.
+    mean_strength_, degrees_of_freedom_ : float
+        κ₀ and ν₀ of the prior, where they were found.
     split_merge_history_ : list of dict
         Every move: round, step, what was tried, how many were taken and K before and after.
     split_ratios_ : ndarray of shape (K,)
@@ -273,6 +276,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         self.first_count(len(X))  # refused before any work
         X = self._fit_features(X)
         scaled, prior, start = self._begin(X, start, seed)
+        self.mean_strength_, self.degrees_of_freedom_ = prior.kappa, prior.nu
         x, n_clusters = torch.from_numpy(scaled), int(start.max()) + 1
         if prior.covariance == "isotropic":
             prior = replace(prior, columns=effective_columns(x, torch.from_numpy(start)))
@@ -310,11 +314,10 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         self.means_, self.covariances_ = self._describe(growth.densities)
         self.converged_ = settled or self.max_rounds == 0
         if not self.converged_:
-            warnings.warn(
+            tell(
                 f"clusters still split and merged after max_rounds={self.max_rounds}: raise it, or "
                 "look at split_merge_history_",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _schedule(self, prior: NormalWishart, n_rows: int) -> Schedule:

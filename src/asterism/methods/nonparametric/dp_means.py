@@ -12,7 +12,6 @@ Dinari & Freifeld, "Revisiting DP-means: fast scalable algorithms via parallelis
 cluster creation", UAI 2022.
 """
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from asterism._validation import Interval, Real, at_least
 from asterism.base import Clusterer
+from asterism.exceptions import tell
 from asterism.functional.assignments import spherical_log_responsibilities
 
 __all__ = ["DPMeans"]
@@ -103,11 +103,10 @@ class DPMeans(Clusterer):
                 labels[labels == pair[1]] = pair[0]
             centers = _means(X, labels)
         else:
-            warnings.warn(
+            tell(
                 f"not settled after max_iter={self.max_iter} rounds, with {len(centers)} clusters: "
                 "raise max_iter or the penalty",
                 ConvergenceWarning,
-                stacklevel=5,
             )
             squared = self._nearest(X, centers)[1]
         self.cluster_centers_ = centers

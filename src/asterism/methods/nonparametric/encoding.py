@@ -4,7 +4,7 @@
     network       a ``torch.nn.Module`` that takes rows (N, D), on its own device and precision
     function      takes an array (N, D)
 
-Each gives (N, features), or (N, ...) which is flattened.
+Each gives (N, features), or (N, ...) which is flattened, and finds torch as the script has it.
 """
 
 import warnings
@@ -20,6 +20,7 @@ from torch import nn
 
 from asterism._validation import LARGEST, HasMethods
 from asterism.exceptions import DataError
+from asterism.training.surroundings import as_called
 
 __all__ = ["EncoderMixin", "encode"]
 
@@ -115,7 +116,8 @@ def _guarded(read: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
 
     def reading(rows: np.ndarray) -> Any:
         try:
-            return read(rows)
+            with as_called():
+                return read(rows)
         except Exception as error:
             raise DataError(
                 f"the encoder failed on rows of shape {rows.shape}: {error}; give one that was "

@@ -9,7 +9,6 @@ Hughes & Sudderth, "Memoized online variational inference for Dirichlet process 
 NeurIPS 2013.
 """
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from asterism._validation import Interval, Real, at_least
 from asterism.base import Clusterer
+from asterism.exceptions import tell
 from asterism.methods.nonparametric.births import GrowingMemo
 from asterism.methods.nonparametric.conjugate import ConjugateMixture, checked_start, kmeans_start
 
@@ -150,11 +150,10 @@ class MoVB(ConjugateMixture):
         )
         memo.start([torch.from_numpy(start)[own] for own in parts])
         if not memo.run(self.max_laps, self.tol, self.patience):
-            warnings.warn(
+            tell(
                 f"clusters still changed after max_laps={self.max_laps}: raise it, or look at "
                 "bounds_ and moves_",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         self.bounds_, self.moves_ = memo.bounds, memo.moves
         self._keep(memo.stats, prior)
