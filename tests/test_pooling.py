@@ -148,6 +148,26 @@ def test_axes_along_which_clusters_do_not_differ_are_left_out():
     assert adjusted_rand_score(labels, every.labels_) < 0.3
 
 
+@pytest.mark.parametrize("share", [0.0025, 0.05])
+def test_a_flag_that_few_rows_have_hides_no_clusters(share):
+    chance = np.random.default_rng(5)
+    labels = chance.integers(5, size=400)
+    X = (3 * chance.normal(size=(5, 6)))[labels] + chance.normal(size=(400, 6))
+    flag = np.arange(400) < share * 400
+    plain = DeepDPM(**QUICK).fit(X)
+    flagged = DeepDPM(**QUICK).fit(np.c_[X[:, :2], flag, X[:, 2:]])
+    assert adjusted_rand_score(labels, plain.labels_) > 0.9
+    assert adjusted_rand_score(labels, flagged.labels_) > 0.9
+    assert flagged.axes_[2].tolist() == [0] * 6
+    assert (np.linalg.eigvalsh(flagged.covariances_) > 0).all()
+    assert np.isfinite(flagged.score_samples(np.c_[X[:, :2], flag, X[:, 2:]])).all()
+
+
+def test_a_table_of_flags_alone_is_read_as_it_is():
+    X = np.random.default_rng(6).random((200, 4)) < 0.04
+    assert DeepDPM(**QUICK).fit(X.astype(float)).n_clusters_ >= 1
+
+
 # --- coordinates ------------------------------------------------------------------------------
 
 

@@ -41,19 +41,26 @@ class TurnedMixin(ConjugateMixin):
 
     # --- fit ----------------------------------------------------------------------------------
 
-    def _fit_axes(self, X: np.ndarray, most: int, seed: int) -> None:
-        """Choose at most so many leading axes, of those along which rows vary."""
+    def _fit_axes(
+        self, X: np.ndarray, most: int, seed: int, columns: np.ndarray | None = None
+    ) -> None:
+        """Choose at most so many leading axes, of those along which rows vary.
+
+        ``columns`` are the numbers of those that they may turn to, all by default.
+        """
         rows = self._scaled(some_rows(X, _AXIS_ROWS, seed))
         n, dim = rows.shape
         varied = float(rows.var(axis=0).mean())
         if not varied > 0:
             return
-        found = PCA(min(most, dim, n), random_state=seed).fit(rows)
+        columns = np.arange(dim) if columns is None else columns
+        found = PCA(min(most, len(columns), n), random_state=seed).fit(rows[:, columns])
         # Clusters cannot be alike along an axis on which all rows are equal.
         q = max(1, int((found.explained_variance_ > FLAT * varied).sum()))
         if q >= dim:
             return
-        self.axes_ = found.components_[:q].T
+        self.axes_ = np.zeros((dim, q))
+        self.axes_[columns] = found.components_[:q].T
         left = np.square(rows).sum() - np.square(rows @ self.axes_).sum()
         self.noise_ = max(float(left) / (n * (dim - q)), FLAT * varied)
 

@@ -87,7 +87,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         Leading principal axes along which rows are clustered, if they have more columns. "auto"
         is, with a pooled prior, the number along which the evidence for clusters is largest: 8, 12,
         16, 24 or 32, at most a fifth of the rows, or all columns where they are fewer; with others
-        it is None, all columns. None takes minutes with a pooled prior and hundreds of columns.
+        it is None, all columns. It also leaves out columns, up to 32, in which nine tenths of the
+        rows are equal. None takes minutes with a pooled prior and hundreds of columns.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
         Of a cluster; "auto" is full with a pooled prior. With others it is full where there are ten
         rows for every entry of a covariance and mean (650 in ten columns), else diagonal, and
@@ -99,8 +100,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         κ₀, the rows that the prior of a mean is worth: means vary 1/κ₀ times as much as the rows of
         a cluster. None is found with the pooled covariance, from 0.01 to 2, and multiplied by
         ``prior_scale``; 1e-4 with the authors' prior; and ``prior_scale`` with ``prior="data"``, so
-        that means are expected about as far apart as rows are. A small one, 0.05, keeps clouds of
-        odd shape in many columns from being cut, and clusters close by from being parted.
+        that means are expected about as far apart as rows are.
     degrees_of_freedom : float or None, default=None
         ν₀ of the prior, at least the number of columns, and more than one above it with a pooled
         prior. None is found with the pooled covariance; with another prior it is two more than the
@@ -147,7 +147,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         with ``scaling="rows"``). Of more than 128 columns the variances alone, with a pooled prior
         or where they were reduced.
     axes_ : ndarray of shape (D, q) or None
-        From centred and scaled columns to those that the net reads.
+        From centred and scaled columns to those that the net reads, in which clusters are about
+        round; not of unit length. None where the columns are read as they are.
     noise_ : float
         Variance of scaled rows in every direction that the axes leave out.
     covariance_ : str

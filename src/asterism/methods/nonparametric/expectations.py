@@ -10,7 +10,9 @@ Only full covariances can be pooled; with others "pooled" is "data".
 Axes along which clusters do not differ hide them, since every cluster pays for its place along each
 axis. So fewer leading axes are tried on some rows, and those are taken along which the evidence for
 clusters, beyond that for a single one, is largest: what the others hold is then the same whatever
-the partition.
+the partition. And a column that hardly varies, a flag of few rows, has no variance in most
+clusters, which makes them out to be of different shape: it is left out where there are few columns,
+and of many it has hardly a part in the leading axes.
 """
 
 from dataclasses import replace
@@ -42,6 +44,7 @@ _POOL_ROWS, _TRIAL_ROWS = (
     4_000,
     1_500,
 )  # in which the covariance is pooled, and numbers of axes tried
+_TIED = 0.9  # of the rows, equal in a column that is left out
 _PART = 0.05  # of the variance, what is expected within a cluster
 _STEADY = 0.005  # of it, what the pooled covariance is drawn to
 _REFERENCE_SCALE, _REFERENCE_KAPPA = 0.005, 1e-4
@@ -81,11 +84,13 @@ class ExpectationMixin(TurnedMixin):
         self._fit_coordinates(X)
         self.axes_, self.noise_ = None, 0.0
         most = self._most_axes(*X.shape)
+        chooses = self._pools and self.n_components == "auto"
+        columns = _spread_columns(some_rows(X, _POOL_ROWS, seed)) if chooses else None
         if self._pools or most < X.shape[1]:
-            self._fit_axes(X, most, seed)
+            self._fit_axes(X, most, seed, columns)
+        if chooses:
+            self._leave_out_axes(X, seed, columns)
         if self._pools:
-            if self.n_components == "auto":
-                self._leave_out_axes(X, seed)
             return self._begin_pooled(X, start, seed)
         x = self._single(X)
         if start is None:
@@ -122,7 +127,7 @@ class ExpectationMixin(TurnedMixin):
             mean_strengths=MEAN_STRENGTHS if self.mean_strength is None else (self.mean_strength,),
         )
 
-    def _leave_out_axes(self, X: np.ndarray, seed: int) -> None:
+    def _leave_out_axes(self, X: np.ndarray, seed: int, columns: np.ndarray | None) -> None:
         """Keep those of the leading axes along which the rows speak loudest for clusters."""
         rows = self._turned(some_rows(X, _TRIAL_ROWS, seed))
         dim = rows.shape[1]
@@ -133,7 +138,7 @@ class ExpectationMixin(TurnedMixin):
         gains = {q: self._pool(along[:, :q], len(X)).gain for q in (dim, *fewer)}
         best = max(gains, key=lambda q: gains[q])
         if best < dim:
-            self._fit_axes(X, best, seed)
+            self._fit_axes(X, best, seed, columns)
 
     @property
     def _pools(self) -> bool:
@@ -203,6 +208,19 @@ class ExpectationMixin(TurnedMixin):
         super()._fit_coordinates(X)
         if self.prior == "reference" and self.scaling != "standard":
             self.factor_ = np.ones(X.shape[1])  # its scale is in the rows' own units
+
+
+def _spread_columns(rows: np.ndarray) -> np.ndarray | None:
+    """Numbers of the columns in which fewer rows than ``_TIED`` are equal; None if all or many are.
+
+    Columns without any variance are no matter: there is no axis along them.
+    """
+    n, dim = rows.shape
+    if dim > _MOST_AXES:
+        return None
+    most = np.array([np.unique(column, return_counts=True)[1].max() for column in rows.T])
+    spread = np.flatnonzero((most < _TIED * n) | (most == n))
+    return spread if (most[spread] < n).any() and len(spread) < dim else None
 
 
 def _by_nearest_mean(x: np.ndarray, sample: np.ndarray, labels: np.ndarray) -> np.ndarray:
