@@ -10,8 +10,9 @@ Settings   one for all data sets, the defaults; variational mixture with at most
            with at most 100.
            ``coarsening`` (1000 to 6000 and none were tried), ``n_components`` (20 to 64) and how
            the covariance is pooled were chosen with labels on USPS, on images and sounds of other
-           sets, and on synthetic mixtures: USPS is a development set. The other sets were
-           looked at on the way, before the last choices, which those named before decided.
+           sets, and on synthetic mixtures: USPS is a development set. The spreads of means and
+           numbers of axes among which the evidence chooses were tried on the same. The other sets
+           were looked at on the way, before the last choices, which those named before decided.
            moVB and the sampler have the prior of ``DeepDPM(prior="data")``, without coarsening.
 Scores     ACC by matching, NMI, ARI; K as found and K of clusters above 1 % of the rows. Labels
            only score, but for the methods that are told K.
@@ -19,10 +20,10 @@ Starts     K and NMI of DeepDPM from 1 to 50 clusters at the beginning.
 Mind       the variational mixture has fifty components at most, which happens to be the number of
            classes of ImageNet-50: there its K says little, and one of at most a hundred stands
            beside it, one seed. It is the one wide set, and has means of its own where it is left
-           out. Rows of the other methods are of a former run, since which only the order of sums
-           has changed in the sampler and moVB (``measured_with`` is the code of then; on USPS both
-           give the same again, and chains on ImageNet-50 go other ways). CPU seconds of DeepDPM
-           and of the hundred components were taken with other work on the second core.
+           out. ``measured_with`` is the code that rows were measured with, on one day, before what
+           changes none of them: other columns than these (flags) are left out of coordinates, and
+           warnings name another line. One or two fits of each were made again since and came out
+           the same. CPU seconds were taken with other work on both cores.
 """
 
 import argparse
