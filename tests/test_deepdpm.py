@@ -231,7 +231,7 @@ def test_scores_of_rows_tell_outliers_and_have_the_score_for_their_mean():
     assert model.score_samples(X[:1] + 50)[0] < scores.min()
     wide = np.hstack([X, 0.1 * np.random.default_rng(0).normal(size=(len(X), 40))])
     reduced = DeepDPM(**QUICK).fit(wide)
-    assert reduced.axes_.shape == (43, 32)
+    assert reduced.axes_.shape == (43, 8)  # the fewest that are tried: forty columns are noise
     np.testing.assert_allclose(reduced.score_samples(wide[7:9]), reduced.score_samples(wide)[7:9])
 
 
