@@ -33,12 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from asterism import __version__
-from asterism._validation import (
-    check_parameters,
-    draw_seed,
-    read_rows,
-    validated_fit,
-)
+from asterism._validation import check_parameters, draw_seed, read_rows, validated_fit
 from asterism.base import persistence
 from asterism.exceptions import AsterismWarning, WeightsError, tell
 from asterism.functional.assignments import by_decreasing_size, simplified_silhouette
