@@ -338,6 +338,15 @@ def test_moves_are_drawn_round_by_round():
     assert ratios.get_yscale() == "symlog"
 
 
+def test_drops_are_drawn_where_there_are_any():
+    move = {"move": "drop", "n_before": 3, "n_after": 2, "best_log_ratio": None}
+    counts, ratios = plot_split_merge([move, {**move, "move": "merge", "n_before": 2}])
+    labels = [part.get_label() for part in counts.collections]
+    assert labels == ["splits", "no split", "merges", "no merge", "drops"]
+    assert counts.collections[-1].get_offsets().tolist() == [[1, 2]]
+    assert ratios.get_xlabel() == "move"
+
+
 @pytest.mark.parametrize(
     ("history", "told"),
     [([], "empty"), ([{"move": "split"}], "lacks n_before"), ([{"move": "jump"}], "lacks")],

@@ -45,9 +45,26 @@ def test_clusters_emptied_by_the_net_are_dropped_and_told():
         growth.module.bias[1] = -1e4
     growth._look()
     growth._merge(1)
-    assert growth.moves[-1]["n_before"] == 3
-    assert growth.moves[-1]["n_after"] == growth.module.n_clusters <= 2
+    dropped, merged = growth.moves
+    assert (dropped["move"], dropped["n_before"], dropped["n_after"]) == ("drop", 3, 2)
+    assert (dropped["tried"], dropped["accepted"], dropped["best_log_ratio"]) == (1, 1, None)
+    assert (merged["move"], merged["n_before"]) == ("merge", 2)
+    assert merged["n_after"] == growth.module.n_clusters
     assert len(growth.stats.n) == growth.module.n_clusters
+
+
+def test_a_split_of_which_a_half_is_dropped_was_in_vain():
+    growth = begun()
+    with torch.no_grad():
+        growth.module.bias[1] = -1e4
+    growth._look()
+    growth.born = torch.tensor([7, 7, -1])
+    growth.labels = torch.arange(60) % 3 // 2 * 2  # none in the second
+    assert growth._drop_small(1)
+    assert growth.strikes.tolist() == [1, 0]
+    assert growth.barred.tolist() == [True, False]
+    assert growth.born.tolist() == [7, -1]
+    assert not growth._drop_small(1)
 
 
 def test_merged_pieces_of_the_start_may_split_again():

@@ -262,6 +262,24 @@ def test_the_less_rows_count_for_the_fewer_clusters():
         assert found.labels.max() == 0
 
 
+@pytest.mark.parametrize(
+    ("n_columns", "most"), [(2, 400), (10, 400), (16, 250), (20, 200), (40, 200)]
+)
+def test_rows_count_for_less_along_more_axes(n_columns, most):
+    X = np.random.default_rng(0).standard_normal((100, n_columns))
+    X = X + 100 * np.eye(n_columns)[np.arange(100) % 2]
+    model = DeepDPM(coarsening=400, epoch_steps=1, n_epochs=1, max_rounds=0, random_state=0).fit(X)
+    assert 1 / model.row_weight_ == pytest.approx(1 + 100 / most)
+    assert DeepDPM(coarsening=None, **QUICK).fit(X).row_weight_ == 1
+
+
+def test_a_quick_look_sees_less_of_the_same():
+    x = np.random.default_rng(0).standard_normal((400, 3)) + 20 * np.eye(3)[np.arange(400) % 3]
+    thorough, quick = (pool_covariance(x, 400, np.ones(3), alpha=1.0, quick=q) for q in (0, 1))
+    np.testing.assert_array_equal(quick.labels, thorough.labels)
+    assert thorough.gain == quick.gain > 0
+
+
 def test_large_tables_are_pooled_through_a_sample():
     X, y = make_blobs(9000, 4, centers=7, random_state=2)
     model = DeepDPM(**QUICK).fit(X)

@@ -103,16 +103,17 @@ def parse_count(text: str) -> int | str | tuple[int, int]:
 def parse_settings(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
     """Turn ``["lr=0.1", "refine=em"]`` into keyword arguments.
 
-    Values are JSON where they can be, else text; numbers between commas are a list.
+    Values are JSON where they can be, or None, else text; numbers between commas are a list.
 
-    >>> parse_settings(["lr=0.1", "refine=em", "hidden_dims=64,32"])
-    {'lr': 0.1, 'refine': 'em', 'hidden_dims': [64, 32]}
+    >>> parse_settings(["lr=0.1", "refine=em", "hidden_dims=64,32", "coarsening=None"])
+    {'lr': 0.1, 'refine': 'em', 'hidden_dims': [64, 32], 'coarsening': None}
     """
     values: dict[str, Any] = {}
     for setting in settings or []:
         name, equals, text = setting.partition("=")
         if not equals or not name.isidentifier():
             raise fail(f"{option} {setting}: write NAME=VALUE, for example {option} lr=0.001")
+        text = "null" if text == "None" else text  # as error messages call it
         for form in (text, f"[{text}]") if text[:1].isdigit() else (text,):
             try:
                 values[name] = json.loads(form)

@@ -45,9 +45,9 @@ STRENGTHS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0)
 MEAN_STRENGTHS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Rows κ₀ that the mean of all rows may be worth to a cluster's."""
 
-_ALL, _MOST, _FURTHER = 30, 256, 16  # every K up to the first, then some up to the second
+_ALL, _MOST = 30, 256  # every K up to the first, then some up to the second
 _LEAST_ROWS = 5  # of a cluster, on the average
-_PATHS = 4
+_FURTHER, _PATHS = (16, 6), (4, 2)  # such K and times the path is gone, thoroughly and quickly
 
 
 class Pooled(NamedTuple):
@@ -69,11 +69,12 @@ def pool_covariance(
     max_clusters: int | None = None,
     strengths: Sequence[float] = STRENGTHS,
     mean_strengths: Sequence[float] = MEAN_STRENGTHS,
+    quick: bool = False,
 ) -> Pooled:
     """Pool the covariance of rows (N, D) that stand for ``n_rows``.
 
     ``steady`` (D,) are variances that W is drawn to, by D + 2 rows' worth, so that it is one of
-    full rank.
+    full rank. ``quick`` looks at fewer partitions, to compare rather than to keep.
 
     >>> chance = np.random.default_rng(0)
     >>> x = chance.standard_normal((300, 2)) + 20 * np.eye(2)[np.arange(300) % 2]
@@ -85,9 +86,9 @@ def pool_covariance(
     x = x - x.mean(axis=0)  # so that squares lose no digits
     rows, round_ = torch.from_numpy(x), x
     best, alone, chosen = -np.inf, -np.inf, None
-    for _ in range(_PATHS):
+    for _ in range(_PATHS[quick]):
         before = best
-        for labels, stats in _path(rows, round_, max_clusters):
+        for labels, stats in _path(rows, round_, max_clusters, _FURTHER[quick]):
             freedom = max(n - len(stats.n), 0) + dim + 2
             W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
             values = _evidences(W, stats.times(n_rows / n), alpha, strengths, mean_strengths)
@@ -135,7 +136,7 @@ def _evidences(
 
 
 def _path(
-    x: Tensor, round_: np.ndarray, max_clusters: int | None
+    x: Tensor, round_: np.ndarray, max_clusters: int | None, further: int
 ) -> Iterator[tuple[np.ndarray, Statistics]]:
     """Labels (N,) and statistics of cuts of Ward's tree of ``round_`` rows, from one cluster on."""
     n = len(x)
@@ -145,7 +146,7 @@ def _path(
         yield labels, label_statistics(x, torch.from_numpy(labels), 1, "full")
         return
     counts = set(range(1, min(_ALL, most) + 1))
-    counts |= set(np.geomspace(min(_ALL, most), most, _FURTHER).round().astype(int).tolist())
+    counts |= set(np.geomspace(min(_ALL, most), most, further).round().astype(int).tolist())
     tree = linkage(round_, "ward")
     finest = cut_tree(tree, most)
     pieces = label_statistics(x, torch.from_numpy(finest), most, "full")

@@ -1,13 +1,13 @@
 """How the number of clusters came about, split by split and merge by merge.
 
-A history is a list of records, one a round, ``split_merge_history_`` of an estimator:
+A history is a list of records, one a move, ``split_merge_history_`` of an estimator:
 
-    ``move``             "split" or "merge"
-    ``n_before``         clusters before the round
+    ``move``             "split", "merge", or "drop": clusters too small are given up
+    ``n_before``         clusters before it
     ``n_after``          and after it
     ``best_log_ratio``   of the best one tried, if any
 
-Upper panel: K after every round; a filled mark where clusters moved, a hollow one where none did.
+Upper panel: K after every move; a filled mark where clusters moved, a hollow one where none did.
 Lower panel: the best log-ratio tried, on a scale that is linear about zero; above zero it pays.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_split_merge"]
 
-_MOVES = {"split": ("^", 0), "merge": ("v", 1)}
+_MOVES = {"split": ("^", 0), "merge": ("v", 1), "drop": ("X", 2)}
 _NEEDED = ("move", "n_before", "n_after")
 
 
@@ -42,7 +42,7 @@ def plot_split_merge(
     Parameters
     ----------
     history : sequence of mappings, or an estimator
-        One record a round, or what holds them as ``split_merge_history_``.
+        One record a move, or what holds them as ``split_merge_history_``.
     n_true : int, optional
         Number of clusters to mark, where it is known.
     figure : matplotlib.figure.Figure, optional
@@ -101,6 +101,8 @@ def _draw_counts(ax: Axes, records: Sequence[Mapping[str, Any]], n_true: int | N
                 for i, record in enumerate(records, start=1)
                 if record["move"] == move and (record["n_after"] != record["n_before"]) == moved
             ]
+            if move == "drop" and not at:  # not a round's work, only told where it came about
+                continue
             hue = cluster_color(color)
             ax.scatter(
                 at,
@@ -132,5 +134,5 @@ def _draw_ratios(ax: Axes, records: Sequence[Mapping[str, Any]]) -> None:
         ax.scatter(at, values, marker=marker, s=24, color=cluster_color(color))
     ax.set_yscale("symlog", linthresh=10)
     ax.set_ylabel("best log-ratio")
-    ax.set_xlabel("round")
+    ax.set_xlabel("move")
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)

@@ -8,6 +8,7 @@
 Evidence grows with N, and no real cluster is exactly Gaussian: with enough rows every one of them
 is cut up. So evidence is tempered (coarsened): in moves, statistics count for ζ = 1 / (1 + N/c) of
 themselves, c = ``coarsening`` rows, and the number found no longer grows with that of the rows.
+What is not Gaussian adds up over the axes, so in more than ten of them c is less, down to half.
 
 How wide clusters are and how far apart is learnt from the rows first, and is what the prior expects
 (``nonparametric.expectations``); wide rows are clustered along their leading axes
@@ -80,9 +81,10 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         pieces or, with few rows for the columns, cannot pay for the misfit. See ``split_scales_``.
     coarsening : float or None, default=2000
         The knob for K where clusters run into each other: what all rows together count for at
-        most, in rows; N of them count for cN / (c + N). None is the plain model, which cuts
-        clusters that are not Gaussian into more pieces the more rows there are. Clusters that are
-        well apart stay so whatever it is.
+        most, in rows; N of them count for cN / (c + N). In more than ten columns or axes c is less,
+        half of it from twenty on. None is the plain model, which cuts clusters that are not
+        Gaussian into more pieces the more rows there are. Clusters that are well apart stay so
+        whatever it is.
     n_components : int, "auto" or None, default="auto"
         Leading principal axes along which rows are clustered, if they have more columns. "auto"
         is, with a pooled prior, the number along which the evidence for clusters is largest: 8, 12,
@@ -155,8 +157,11 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         Kind of the covariances, where "auto" has chosen it.
     mean_strength_, degrees_of_freedom_ : float
         κ₀ and ν₀ of the prior, where they were found.
+    row_weight_ : float
+        What each row counted for in moves, after ``coarsening``.
     split_merge_history_ : list of dict
-        Every move: round, step, what was tried, how many were taken and K before and after.
+        Every move, splits, merges and drops of clusters too small: round, step, what was tried, how
+        many were taken and K before and after.
     split_ratios_ : ndarray of shape (K,)
         Log-ratio of the best split of each cluster that was not made: how far it is from one. −inf
         where a half would have too few rows. Searched once more after the fit, and above zero
@@ -296,7 +301,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
                 self._net,
                 prior,
                 self.concentration,
-                self._schedule(prior, len(x)),
+                self._schedule(prior),
                 seed,
                 report=lambda move: _show(bar, move),
             )
@@ -321,7 +326,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
                 ConvergenceWarning,
             )
 
-    def _schedule(self, prior: NormalWishart, n_rows: int) -> Schedule:
+    def _schedule(self, prior: NormalWishart) -> Schedule:
         alone = prior.covariance == "full" and not self._pools  # nothing lent by other clusters
         least = max(_LEAST_ROWS, prior.dim + 1) if alone else _LEAST_ROWS
         return Schedule(
@@ -336,7 +341,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
             acceptance=self.acceptance,
             smallest=least if self.min_rows is None else self.min_rows,
             max_clusters=self.max_clusters,
-            zeta=self._temper(n_rows),
+            zeta=self.row_weight_,
         )
 
     def _reorder(self, order: np.ndarray) -> None:

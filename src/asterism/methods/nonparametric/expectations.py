@@ -44,6 +44,7 @@ _POOL_ROWS, _TRIAL_ROWS = (
     4_000,
     1_500,
 )  # in which the covariance is pooled, and numbers of axes tried
+_PLAIN_AXES, _LEAST_SHARE = 10, 0.5  # up to which rows count in full, and for how much beyond
 _TIED = 0.9  # of the rows, equal in a column that is left out
 _PART = 0.05  # of the variance, what is expected within a cluster
 _STEADY = 0.005  # of it, what the pooled covariance is drawn to
@@ -68,6 +69,7 @@ class ExpectationMixin(TurnedMixin):
     max_clusters: int | None
     prior: str
     coarsening: float | None
+    row_weight_: float
     n_components: int | str | None
 
     def first_count(self, n_rows: int) -> int:
@@ -88,6 +90,8 @@ class ExpectationMixin(TurnedMixin):
         columns = _spread_columns(some_rows(X, _POOL_ROWS, seed)) if chooses else None
         if self._pools or most < X.shape[1]:
             self._fit_axes(X, most, seed, columns)
+        n_axes = X.shape[1] if self.axes_ is None else self.axes_.shape[1]
+        self.row_weight_ = self._temper(len(X), n_axes)
         if chooses:
             self._leave_out_axes(X, seed, columns)
         if self._pools:
@@ -113,18 +117,19 @@ class ExpectationMixin(TurnedMixin):
                 start = _by_nearest_mean(x, some_rows(x, _POOL_ROWS, seed), start)
         return x, prior, start
 
-    def _pool(self, rows: np.ndarray, n_rows: int) -> Pooled:
+    def _pool(self, rows: np.ndarray, n_rows: int, quick: bool = False) -> Pooled:
         """What turned rows (M, q), a sample of so many, say of their clusters."""
         dim, variance = rows.shape[1], rows.var(axis=0)
         steady = np.maximum(variance, max(FLAT * float(variance.mean()), 1e-12))
         return pool_covariance(
             rows,
-            n_rows * self._temper(n_rows),
+            n_rows * self.row_weight_,
             _STEADY * steady,
             alpha=self.concentration,
             max_clusters=self.max_clusters,
             strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
             mean_strengths=MEAN_STRENGTHS if self.mean_strength is None else (self.mean_strength,),
+            quick=quick,
         )
 
     def _leave_out_axes(self, X: np.ndarray, seed: int, columns: np.ndarray | None) -> None:
@@ -135,7 +140,7 @@ class ExpectationMixin(TurnedMixin):
         if not fewer or not rows.var() > 0:
             return
         along = PCA(random_state=seed).fit_transform(rows)
-        gains = {q: self._pool(along[:, :q], len(X)).gain for q in (dim, *fewer)}
+        gains = {q: self._pool(along[:, :q], len(X), quick=True).gain for q in (dim, *fewer)}
         best = max(gains, key=lambda q: gains[q])
         if best < dim:
             self._fit_axes(X, best, seed, columns)
@@ -154,9 +159,12 @@ class ExpectationMixin(TurnedMixin):
         # Rows that are few for their axes fall apart by chance.
         return min(_MOST_AXES, max(_FEWEST_AXES, n // _ROWS_AN_AXIS)) if self._pools else dim
 
-    def _temper(self, n_rows: int) -> float:
-        """What each of so many rows counts for."""
-        return 1.0 if self.coarsening is None else 1 / (1 + n_rows / self.coarsening)
+    def _temper(self, n_rows: int, n_axes: int) -> float:
+        """What each of so many rows along so many axes counts for."""
+        if self.coarsening is None:
+            return 1.0
+        share = min(1.0, max(_LEAST_SHARE, _PLAIN_AXES / n_axes))
+        return 1 / (1 + n_rows / (self.coarsening * share))
 
     # --- priors -------------------------------------------------------------------------------
 

@@ -5,9 +5,11 @@
     merge    pairs of log H < 0, best first, each cluster once
     end      after ``patience`` split rounds and merge rounds without a move, always on merges
 
+    drop     before merges, clusters that count for too few rows are given to the others
+
 What is moved is told to the net at once, and the mixture then waits until it has followed. Halves
-that are merged again were split in vain: their cluster is not tried in the next round, and after
-the second time never again.
+that are merged again, or of which one is dropped, were split in vain: their cluster is not tried in
+the next round, and after the second time never again.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,7 +78,7 @@ class Growth(Learning):
         for _ in range(2 * plan.epochs):
             self._epoch()
         self._look()
-        self._drop_small()
+        self._drop_small(plan.max_rounds)
         return settled
 
     def best_splits(self, priors: Sequence[NormalWishart]) -> tuple[np.ndarray, np.ndarray]:
@@ -175,8 +177,8 @@ class Growth(Learning):
         return label_statistics(self.x, self.labels, k, self.prior.covariance)
 
     def _merge(self, number: int) -> bool:
+        dropped = self._drop_small(number)
         before = self.module.n_clusters
-        self._drop_small()
         stats = self._own_statistics()
         ratios = merge_ratios(
             stats.times(self.schedule.zeta), self.prior, self.alpha, self.schedule.n_neighbors
@@ -207,21 +209,30 @@ class Growth(Learning):
             self._look()
         tried = int(ratios.isfinite().sum()) // 2
         self._note(number, "merge", before, tried, torch.tensor(found), len(pairs))
-        return self.module.n_clusters < before
+        return dropped or bool(pairs)
 
-    def _drop_small(self) -> None:
+    def _drop_small(self, number: int) -> bool:
         """Give up clusters that count for less than a half must, but never the last one."""
+        before, tried = self.module.n_clusters, 0
         while self.module.n_clusters > 1:
             counts = torch.bincount(self.labels, minlength=self.module.n_clusters)
             small = (counts * self.schedule.zeta < self.least).nonzero().squeeze(1)
             if not len(small):
-                return
+                break
+            tried = max(tried, len(small))
             # The smaller half of them: with the rows of these the others may be large enough.
             small = small[counts[small].argsort(stable=True)][: (len(small) + 1) // 2]
+            vain = torch.isin(self.born, self.born[small]) & (self.born >= 0)
+            self.strikes += vain
+            self.barred |= vain
             stay = self.module.others(small)
             self.module.drop(small)
             self._carry(stay, self.stats.at(slice(0, 0)), self.strikes[:0])
             self._look()
+        dropped = before - self.module.n_clusters
+        if dropped:
+            self._note(number, "drop", before, tried, torch.zeros(0), dropped)
+        return dropped > 0
 
     def _carry(
         self,
