@@ -25,7 +25,7 @@ X = grid[truth] + np.einsum("nij,nj->ni", shape[truth], chance.normal(size=(10_0
 
 model = DeepDPM(init_n_clusters=1, random_state=0).fit(X)
 print(
-    f"{model.n_clusters_} clusters after {len(model.split_merge_history_)} rounds,",
+    f"{model.n_clusters_} clusters after {len(model.split_merge_history_)} moves tried,",
     f"ARI {adjusted_rand_index(truth, model.labels_):.3f}",
 )
 figure, ax = plt.subplots(figsize=(6, 5.2), layout="constrained")

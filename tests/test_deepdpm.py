@@ -330,7 +330,9 @@ def test_moves_are_drawn_round_by_round():
     counts, ratios = plot_split_merge(model, n_true=6)
     assert all(tick == int(tick) for tick in counts.get_yticks())
     moved = sum(move["n_after"] != move["n_before"] for move in model.split_merge_history_)
-    filled = [part for part in counts.collections if part.get_label() in ("splits", "merges")]
+    filled = [
+        part for part in counts.collections if part.get_label() in ("splits", "merges", "drops")
+    ]
     assert sum(len(part.get_offsets()) for part in filled) == moved
     assert sum(len(part.get_offsets()) for part in counts.collections) == len(
         model.split_merge_history_

@@ -67,6 +67,27 @@ def test_a_split_of_which_a_half_is_dropped_was_in_vain():
     assert not growth._drop_small(1)
 
 
+def test_pieces_of_the_start_that_are_dropped_were_no_splits():
+    growth = begun()
+    growth.labels = torch.arange(60) % 3 // 2 * 2
+    assert growth._drop_small(1)
+    assert growth.strikes.tolist() == [0, 0]
+    assert not growth.barred.any()
+
+
+def test_a_round_that_only_drops_has_moved(monkeypatch):
+    growth = begun()
+    monkeypatch.setattr(growth, "_accept", lambda ratio: torch.zeros_like(ratio, dtype=bool))
+    assert not growth._merge(1)
+    growth.labels = torch.arange(60) % 3 // 2 * 2
+    assert growth._merge(3)
+    assert [(move["round"], move["move"]) for move in growth.moves] == [
+        (1, "merge"),
+        (3, "drop"),
+        (3, "merge"),
+    ]
+
+
 def test_merged_pieces_of_the_start_may_split_again():
     """Only halves that are merged again were split in vain."""
     growth = begun(90, 6)

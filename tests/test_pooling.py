@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from asterism import AutoKMeans, DeepDPM
+from asterism.functional import pooling
 from asterism.functional.niw import NormalWishart, label_statistics, round_evidences
 from asterism.functional.pooling import (
     MEAN_STRENGTHS,
@@ -266,18 +267,34 @@ def test_the_less_rows_count_for_the_fewer_clusters():
     ("n_columns", "most"), [(2, 400), (10, 400), (16, 250), (20, 200), (40, 200)]
 )
 def test_rows_count_for_less_along_more_axes(n_columns, most):
-    X = np.random.default_rng(0).standard_normal((100, n_columns))
-    X = X + 100 * np.eye(n_columns)[np.arange(100) % 2]
-    model = DeepDPM(coarsening=400, epoch_steps=1, n_epochs=1, max_rounds=0, random_state=0).fit(X)
-    assert 1 / model.row_weight_ == pytest.approx(1 + 100 / most)
-    assert DeepDPM(coarsening=None, **QUICK).fit(X).row_weight_ == 1
+    X = np.random.default_rng(0).standard_normal((200, n_columns))
+    X = X + 100 * np.eye(n_columns)[np.arange(200) % 2]
+
+    def weight(**settings):
+        model = DeepDPM(epoch_steps=1, n_epochs=1, max_rounds=0, random_state=0, **settings)
+        return model.fit(X).row_weight_
+
+    assert 1 / weight(coarsening=400) == pytest.approx(1 + 200 / most)
+    assert 1 / weight(coarsening=400, prior="data") == pytest.approx(1.5)
+    assert weight(coarsening=None) == 1
 
 
-def test_a_quick_look_sees_less_of_the_same():
+def test_a_quick_look_sees_less_of_the_same(monkeypatch):
     x = np.random.default_rng(0).standard_normal((400, 3)) + 20 * np.eye(3)[np.arange(400) % 3]
-    thorough, quick = (pool_covariance(x, 400, np.ones(3), alpha=1.0, quick=q) for q in (0, 1))
+    looked, evidences = {False: [], True: []}, pooling._evidences
+
+    def look(quick):
+        def counting(W, stats, *rest):
+            looked[quick].append(len(stats.n))
+            return evidences(W, stats, *rest)
+
+        monkeypatch.setattr(pooling, "_evidences", counting)
+        return pool_covariance(x, 400, np.ones(3), alpha=1.0, quick=quick)
+
+    thorough, quick = look(False), look(True)
     np.testing.assert_array_equal(quick.labels, thorough.labels)
     assert thorough.gain == quick.gain > 0
+    assert len(looked[True]) < len(looked[False])
 
 
 def test_large_tables_are_pooled_through_a_sample():

@@ -35,6 +35,9 @@ __all__ = [
     "say",
 ]
 
+_AS_JSON = {"None": "null", "True": "true", "False": "false"}
+"""What error messages of parameters call a value, and JSON."""
+
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="Fixes everything that is random.")
 ]
@@ -103,7 +106,8 @@ def parse_count(text: str) -> int | str | tuple[int, int]:
 def parse_settings(settings: list[str] | None, option: str = "--set") -> dict[str, Any]:
     """Turn ``["lr=0.1", "refine=em"]`` into keyword arguments.
 
-    Values are JSON where they can be, or None, else text; numbers between commas are a list.
+    Values are JSON where they can be, or None, True and False, else text; numbers between commas
+    are a list.
 
     >>> parse_settings(["lr=0.1", "refine=em", "hidden_dims=64,32", "coarsening=None"])
     {'lr': 0.1, 'refine': 'em', 'hidden_dims': [64, 32], 'coarsening': None}
@@ -113,7 +117,7 @@ def parse_settings(settings: list[str] | None, option: str = "--set") -> dict[st
         name, equals, text = setting.partition("=")
         if not equals or not name.isidentifier():
             raise fail(f"{option} {setting}: write NAME=VALUE, for example {option} lr=0.001")
-        text = "null" if text == "None" else text  # as error messages call it
+        text = _AS_JSON.get(text, text)
         for form in (text, f"[{text}]") if text[:1].isdigit() else (text,):
             try:
                 values[name] = json.loads(form)

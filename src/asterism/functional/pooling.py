@@ -47,7 +47,8 @@ MEAN_STRENGTHS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 _ALL, _MOST = 30, 256  # every K up to the first, then some up to the second
 _LEAST_ROWS = 5  # of a cluster, on the average
-_FURTHER, _PATHS = (16, 6), (4, 2)  # such K and times the path is gone, thoroughly and quickly
+_FURTHER, _PATHS = 16, 4  # how many such K, and times the path is gone
+_QUICK_FURTHER, _QUICK_PATHS = 6, 2
 
 
 class Pooled(NamedTuple):
@@ -74,7 +75,8 @@ def pool_covariance(
     """Pool the covariance of rows (N, D) that stand for ``n_rows``.
 
     ``steady`` (D,) are variances that W is drawn to, by D + 2 rows' worth, so that it is one of
-    full rank. ``quick`` looks at fewer partitions, to compare rather than to keep.
+    full rank. ``quick`` looks at fewer partitions, to compare rather than to keep: the gain may be
+    less.
 
     >>> chance = np.random.default_rng(0)
     >>> x = chance.standard_normal((300, 2)) + 20 * np.eye(2)[np.arange(300) % 2]
@@ -86,9 +88,10 @@ def pool_covariance(
     x = x - x.mean(axis=0)  # so that squares lose no digits
     rows, round_ = torch.from_numpy(x), x
     best, alone, chosen = -np.inf, -np.inf, None
-    for _ in range(_PATHS[quick]):
+    paths, further = (_QUICK_PATHS, _QUICK_FURTHER) if quick else (_PATHS, _FURTHER)
+    for _ in range(paths):
         before = best
-        for labels, stats in _path(rows, round_, max_clusters, _FURTHER[quick]):
+        for labels, stats in _path(rows, round_, max_clusters, further):
             freedom = max(n - len(stats.n), 0) + dim + 2
             W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
             values = _evidences(W, stats.times(n_rows / n), alpha, strengths, mean_strengths)

@@ -37,7 +37,7 @@ def plot_split_merge(
     n_true: int | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> np.ndarray:
-    """Draw the rounds of splits and merges of a fit.
+    """Draw the splits and merges of a fit, move by move.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _draw_counts(ax: Axes, records: Sequence[Mapping[str, Any]], n_true: int | N
                 label=f"{move}s" if moved else f"no {move}",
             )
     ax.set_ylabel("clusters")
-    for axis in (ax.xaxis, ax.yaxis):  # rounds and clusters are counted
+    for axis in (ax.xaxis, ax.yaxis):  # moves and clusters are counted
         axis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False, fontsize="small", ncols=3, loc="best")
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)

@@ -302,10 +302,12 @@ def _moves(moves: Sequence[Mapping[str, Any]] | None) -> Html:
     with picture_style():
         axes = plot_split_merge(moves)
         alt = (
-            f"Number of clusters over {counted(len(moves), 'round')} of splits and merges, from "
+            f"Number of clusters over {counted(len(moves), 'move')}, from "
             f"{moves[0]['n_before']} to {moves[-1]['n_after']}."
         )
-        caption = "Clusters after each round, and the log-ratio of the best move tried in it."
+        caption = (
+            "Clusters after each split, merge or drop, and the log-ratio of the best one tried."
+        )
         return section("Splits and merges", picture(axes[0], alt, "moves", caption))
 
 

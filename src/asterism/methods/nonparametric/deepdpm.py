@@ -8,7 +8,7 @@
 Evidence grows with N, and no real cluster is exactly Gaussian: with enough rows every one of them
 is cut up. So evidence is tempered (coarsened): in moves, statistics count for ζ = 1 / (1 + N/c) of
 themselves, c = ``coarsening`` rows, and the number found no longer grows with that of the rows.
-What is not Gaussian adds up over the axes, so in more than ten of them c is less, down to half.
+What is not Gaussian adds up over the axes: in more than ten of them c is less, half in twenty.
 
 How wide clusters are and how far apart is learnt from the rows first, and is what the prior expects
 (``nonparametric.expectations``); wide rows are clustered along their leading axes
@@ -81,10 +81,10 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         pieces or, with few rows for the columns, cannot pay for the misfit. See ``split_scales_``.
     coarsening : float or None, default=2000
         The knob for K where clusters run into each other: what all rows together count for at
-        most, in rows; N of them count for cN / (c + N). In more than ten columns or axes c is less,
-        half of it from twenty on. None is the plain model, which cuts clusters that are not
-        Gaussian into more pieces the more rows there are. Clusters that are well apart stay so
-        whatever it is.
+        most, in rows; N of them count for cN / (c + N). With a pooled prior c is less in more than
+        ten columns, half of it from twenty on. None is the plain model, which cuts clusters that
+        are not Gaussian into more pieces the more rows there are. Clusters that are well apart stay
+        so whatever it is.
     n_components : int, "auto" or None, default="auto"
         Leading principal axes along which rows are clustered, if they have more columns. "auto"
         is, with a pooled prior, the number along which the evidence for clusters is largest: 8, 12,
@@ -123,7 +123,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     min_rows : int or None, default=None
         Rows of the smallest cluster; None is five, and at least one more than the columns where
         covariances are full and not pooled. No cluster counts for less than one row, so that of
-        many rows it has 1 + N / ``coarsening`` at least. Smaller ones are given to others.
+        many rows it has 1 / ``row_weight_`` at least. Smaller ones are given to others.
     hidden_dim : int, default=50
         Width of the net's hidden layer, and of each small net's.
     lr, batch_size : float, int, default=2e-3, 1024
@@ -131,7 +131,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     epoch_steps, n_epochs : int, default=50, 3
         Steps between M-steps, and M-steps between moves.
     max_rounds, patience : int, default=60, 2
-        Most moves; and split and merge rounds without any after which the fit ends.
+        Most rounds; and split and merge rounds without a move after which the fit ends.
     device : str, default="auto"
         Where to compute: "auto", "cpu", "cuda", ...
     random_state : int, RandomState or None, default=None
@@ -294,7 +294,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
             "covariance": prior.covariance,
             "kl": self.kl,
         }
-        with seeded(seed), tqdm(desc="rounds", disable=not self.verbose) as bar:
+        with seeded(seed), tqdm(desc="moves", disable=not self.verbose) as bar:
             self.module_ = SplitMergeNet(**self.architecture_)
             growth = Growth(
                 x,

@@ -44,7 +44,7 @@ _POOL_ROWS, _TRIAL_ROWS = (
     4_000,
     1_500,
 )  # in which the covariance is pooled, and numbers of axes tried
-_PLAIN_AXES, _LEAST_SHARE = 10, 0.5  # up to which rows count in full, and for how much beyond
+_PLAIN_AXES, _LEAST_SHARE = 10, 0.5  # up to which coarsening is as told, and the least of it
 _TIED = 0.9  # of the rows, equal in a column that is left out
 _PART = 0.05  # of the variance, what is expected within a cluster
 _STEADY = 0.005  # of it, what the pooled covariance is drawn to
@@ -90,6 +90,7 @@ class ExpectationMixin(TurnedMixin):
         columns = _spread_columns(some_rows(X, _POOL_ROWS, seed)) if chooses else None
         if self._pools or most < X.shape[1]:
             self._fit_axes(X, most, seed, columns)
+        # One weight, so that the evidence along few axes and along many compares below.
         n_axes = X.shape[1] if self.axes_ is None else self.axes_.shape[1]
         self.row_weight_ = self._temper(len(X), n_axes)
         if chooses:
@@ -163,7 +164,7 @@ class ExpectationMixin(TurnedMixin):
         """What each of so many rows along so many axes counts for."""
         if self.coarsening is None:
             return 1.0
-        share = min(1.0, max(_LEAST_SHARE, _PLAIN_AXES / n_axes))
+        share = min(1.0, max(_LEAST_SHARE, _PLAIN_AXES / n_axes)) if self._pools else 1.0
         return 1 / (1 + n_rows / (self.coarsening * share))
 
     # --- priors -------------------------------------------------------------------------------

@@ -3,13 +3,12 @@
     round    a few epochs of ``nonparametric.learning``, then splits or merges, by turns
     split    of every cluster the best two halves are searched; those of log H > 0 stay parted
     merge    pairs of log H < 0, best first, each cluster once
-    end      after ``patience`` split rounds and merge rounds without a move, always on merges
+    end      after ``patience`` split rounds and merge rounds without a move, never on splits
 
-    drop     before merges, clusters that count for too few rows are given to the others
-
-What is moved is told to the net at once, and the mixture then waits until it has followed. Halves
-that are merged again, or of which one is dropped, were split in vain: their cluster is not tried in
-the next round, and after the second time never again.
+Before merges and at the end, clusters that count for too few rows are dropped, their rows given to
+the others. What is moved is told to the net at once, and the mixture then waits until it has
+followed. Halves that are merged again, or of which one is dropped, were split in vain: their
+cluster is not tried in the next round, and after the second time never again.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,7 +77,7 @@ class Growth(Learning):
         for _ in range(2 * plan.epochs):
             self._epoch()
         self._look()
-        self._drop_small(plan.max_rounds)
+        self._drop_small(self.moves[-1]["round"] + 1 if self.moves else 0)
         return settled
 
     def best_splits(self, priors: Sequence[NormalWishart]) -> tuple[np.ndarray, np.ndarray]:
@@ -212,14 +211,14 @@ class Growth(Learning):
         return dropped or bool(pairs)
 
     def _drop_small(self, number: int) -> bool:
-        """Give up clusters that count for less than a half must, but never the last one."""
+        """Give up clusters that count for less than a half must, never the last; whether any."""
         before, tried = self.module.n_clusters, 0
         while self.module.n_clusters > 1:
             counts = torch.bincount(self.labels, minlength=self.module.n_clusters)
             small = (counts * self.schedule.zeta < self.least).nonzero().squeeze(1)
             if not len(small):
                 break
-            tried = max(tried, len(small))
+            tried = tried or len(small)
             # The smaller half of them: with the rows of these the others may be large enough.
             small = small[counts[small].argsort(stable=True)][: (len(small) + 1) // 2]
             vain = torch.isin(self.born, self.born[small]) & (self.born >= 0)
@@ -261,7 +260,7 @@ class Growth(Learning):
     def _note(
         self, number: int, move: str, before: int, tried: int, ratios: Tensor, accepted: int
     ) -> None:
-        """Tell what a round has done."""
+        """Tell what a move has done."""
         finite = ratios[ratios.isfinite()]
         record = {
             "round": number,
