@@ -30,8 +30,9 @@ def test_growth_ends_on_merges_and_tells_every_move():
     X, _ = clouds()
     model = DeepDPM(**QUICK).fit(X)
     moves = model.split_merge_history_
-    assert [move["move"] for move in moves[:2]] == ["split", "merge"]
-    assert moves[-1]["move"] == "merge"
+    rounds = [move["move"] for move in moves if move["move"] != "drop"]
+    assert rounds == ["split", "merge"] * (len(rounds) // 2)
+    assert moves[-1]["move"] != "split"
     assert moves[-1]["n_after"] == model.n_clusters_
     for before, after in itertools.pairwise(moves):
         assert after["n_before"] == before["n_after"]
@@ -344,9 +345,21 @@ def test_drops_are_drawn_where_there_are_any():
     move = {"move": "drop", "n_before": 3, "n_after": 2, "best_log_ratio": None}
     counts, ratios = plot_split_merge([move, {**move, "move": "merge", "n_before": 2}])
     labels = [part.get_label() for part in counts.collections]
-    assert labels == ["splits", "no split", "merges", "no merge", "drops"]
+    assert labels == ["no merge", "drops"]
     assert counts.collections[-1].get_offsets().tolist() == [[1, 2]]
     assert ratios.get_xlabel() == "move"
+
+
+def test_a_fit_that_never_moved_is_drawn_in_whole_clusters_and_hollow_marks():
+    move = {"move": "split", "n_before": 10, "n_after": 10, "best_log_ratio": -14.0}
+    counts, ratios = plot_split_merge([move, {**move, "move": "merge", "best_log_ratio": -300.0}])
+    counts.figure.canvas.draw()
+    low, high = counts.get_ylim()
+    assert [tick for tick in counts.get_yticks() if low < tick < high] == [10]
+    assert [part.get_label() for part in counts.collections] == ["no split", "no merge"]
+    faces = [part.get_facecolor()[0] for part in ratios.collections if len(part.get_offsets())]
+    assert all(face.tolist() == [1, 1, 1, 1] for face in faces)
+    assert len([tick for tick in ratios.get_yticks() if -300 <= tick <= -10]) >= 2
 
 
 @pytest.mark.parametrize(

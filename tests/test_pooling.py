@@ -6,6 +6,7 @@ import torch
 from scipy.stats import multivariate_normal, multivariate_t
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.preprocessing import StandardScaler
 
 from asterism import AutoKMeans, DeepDPM
 from asterism.functional import pooling
@@ -162,6 +163,16 @@ def test_a_flag_that_few_rows_have_hides_no_clusters(share):
     assert flagged.axes_[2].tolist() == [0] * 6
     assert (np.linalg.eigvalsh(flagged.covariances_) > 0).all()
     assert np.isfinite(flagged.score_samples(np.c_[X[:, :2], flag, X[:, 2:]])).all()
+
+
+def test_a_flag_that_nearly_tells_a_cluster_hides_no_others():
+    X, labels = make_blobs(400, 4, centers=3, random_state=0)
+    flag = (labels == 0) ^ (np.random.default_rng(0).random(400) < 0.1)
+    rows = np.c_[StandardScaler().fit_transform(X), 2.0 * flag - 1]
+    read = {how: DeepDPM(n_components=how, **QUICK).fit(rows) for how in ("auto", None)}
+    assert adjusted_rand_score(labels, read["auto"].labels_) > 0.99
+    assert adjusted_rand_score(labels, read[None].labels_) < 0.9
+    assert read["auto"].axes_.shape == (5, 4)
 
 
 def test_a_table_of_flags_alone_is_read_as_it_is():

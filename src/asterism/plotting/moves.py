@@ -8,7 +8,8 @@ A history is a list of records, one a move, ``split_merge_history_`` of an estim
     ``best_log_ratio``   of the best one tried, if any
 
 Upper panel: K after every move; a filled mark where clusters moved, a hollow one where none did.
-Lower panel: the best log-ratio tried, on a scale that is linear about zero; above zero it pays.
+Lower panel: the best log-ratio tried, marked likewise, on a scale that is linear about zero; above
+zero it pays.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _draw_counts(ax: Axes, records: Sequence[Mapping[str, Any]], n_true: int | N
                 for i, record in enumerate(records, start=1)
                 if record["move"] == move and (record["n_after"] != record["n_before"]) == moved
             ]
-            if move == "drop" and not at:  # not a round's work, only told where it came about
+            if not at:
                 continue
             hue = cluster_color(color)
             ax.scatter(
@@ -117,22 +118,31 @@ def _draw_counts(ax: Axes, records: Sequence[Mapping[str, Any]], n_true: int | N
             )
     ax.set_ylabel("clusters")
     for axis in (ax.xaxis, ax.yaxis):  # moves and clusters are counted
-        axis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if len(set(counts)) == 1:  # ticks of a range below one would not be whole
+        ax.set_ylim(counts[0] - 1, counts[0] + 1)
     ax.legend(frameon=False, fontsize="small", ncols=3, loc="best")
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)
 
 
 def _draw_ratios(ax: Axes, records: Sequence[Mapping[str, Any]]) -> None:
+    from matplotlib.ticker import ScalarFormatter, SymmetricalLogLocator
+
     ax.axhline(0, color="0.4", linewidth=0.8)
     for move, (marker, color) in _MOVES.items():
         told = [
-            (i, float(record["best_log_ratio"]))
+            (i, float(record["best_log_ratio"]), record["n_after"] != record["n_before"])
             for i, record in enumerate(records, start=1)
             if record["move"] == move and record.get("best_log_ratio") is not None
         ]
-        at, values = [i for i, _ in told], [value for _, value in told]
-        ax.scatter(at, values, marker=marker, s=24, color=cluster_color(color))
+        hue = cluster_color(color)
+        faces = [hue if moved else "white" for _, _, moved in told]
+        at, values = [i for i, _, _ in told], [value for _, value, _ in told]
+        ax.scatter(at, values, marker=marker, s=24, facecolors=faces, edgecolors=hue)
     ax.set_yscale("symlog", linthresh=10)
+    ax.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=10, subs=[1, 3]))
+    ax.yaxis.set_major_formatter(ScalarFormatter())
+    ax.tick_params(axis="y", labelsize="small")
     ax.set_ylabel("best log-ratio")
     ax.set_xlabel("move")
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)

@@ -89,8 +89,9 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         Leading principal axes along which rows are clustered, if they have more columns. "auto"
         is, with a pooled prior, the number along which the evidence for clusters is largest: 8, 12,
         16, 24 or 32, at most a fifth of the rows, or all columns where they are fewer; with others
-        it is None, all columns. It also leaves out columns, up to 32, in which nine tenths of the
-        rows are equal. None takes minutes with a pooled prior and hundreds of columns.
+        it is None, all columns. Of up to 32 columns it also leaves out flags: those of two values,
+        or in which nine tenths of the rows are equal. None takes minutes with a pooled prior and
+        hundreds of columns.
     covariance : {"auto", "full", "diagonal", "isotropic"}, default="auto"
         Of a cluster; "auto" is full with a pooled prior. With others it is full where there are ten
         rows for every entry of a covariance and mean (650 in ten columns), else diagonal, and
@@ -160,8 +161,9 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     row_weight_ : float
         What each row counted for in moves, after ``coarsening``.
     split_merge_history_ : list of dict
-        Every move, splits, merges and drops of clusters too small: round, step, what was tried, how
-        many were taken and K before and after.
+        Every move: ``round``, ``step``, ``move`` ("split", "merge", or "drop" of clusters too
+        small), how many were ``tried`` and ``accepted``, ``best_log_ratio`` of those tried (None
+        where there is none), and K in ``n_before`` and ``n_after``.
     split_ratios_ : ndarray of shape (K,)
         Log-ratio of the best split of each cluster that was not made: how far it is from one. −inf
         where a half would have too few rows. Searched once more after the fit, and above zero
@@ -169,7 +171,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     split_scales_ : ndarray of shape (K,)
         Nearest ``prior_scale`` at which it would be made; NaN if none within a factor of 10,000.
     converged_ : bool
-        Whether moves came to an end before ``max_rounds``.
+        Whether moves came to an end before ``max_rounds``, or none were asked for.
     history_ : list of dict
         Loss over the steps.
     module_ : torch.nn.Module

@@ -10,7 +10,7 @@ Only full covariances can be pooled; with others "pooled" is "data".
 Axes along which clusters do not differ hide them, since every cluster pays for its place along each
 axis. So fewer leading axes are tried on some rows, and those are taken along which the evidence for
 clusters, beyond that for a single one, is largest: what the others hold is then the same whatever
-the partition. And a column that hardly varies, a flag of few rows, has no variance in most
+the partition. And a flag, a column of two values or that hardly varies, has no variance in some
 clusters, which makes them out to be of different shape: it is left out where there are few columns,
 and of many it has hardly a part in the leading axes.
 """
@@ -220,15 +220,17 @@ class ExpectationMixin(TurnedMixin):
 
 
 def _spread_columns(rows: np.ndarray) -> np.ndarray | None:
-    """Numbers of the columns in which fewer rows than ``_TIED`` are equal; None if all or many are.
+    """Numbers of the columns that are no flags; None if all or none are, or there are many columns.
 
-    Columns without any variance are no matter: there is no axis along them.
+    A flag has two values, or the same one in more rows than ``_TIED``. Columns without any variance
+    are no matter: there is no axis along them.
     """
     n, dim = rows.shape
     if dim > _MOST_AXES:
         return None
-    most = np.array([np.unique(column, return_counts=True)[1].max() for column in rows.T])
-    spread = np.flatnonzero((most < _TIED * n) | (most == n))
+    counts = [np.unique(column, return_counts=True)[1] for column in rows.T]
+    most, values = np.array([(count.max(), len(count)) for count in counts]).T
+    spread = np.flatnonzero(((most < _TIED * n) & (values > 2)) | (values == 1))
     return spread if (most[spread] < n).any() and len(spread) < dim else None
 
 
