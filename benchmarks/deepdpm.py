@@ -23,10 +23,11 @@ Starts     K and NMI of DeepDPM from 1 to 50 clusters at the beginning.
 Mind       the variational mixture has fifty components at most, which happens to be the number of
            classes of ImageNet-50: there its K says little, and one of at most a hundred stands
            beside it, one seed. It is the one wide set, and has means of its own where it is left
-           out. ``measured_with`` is the code that rows were measured with, on one day, before what
-           changes none of them: other columns than these (flags) are left out of coordinates, and
-           warnings name another line. One or two fits of each were made again since and came out
-           the same. CPU seconds were taken with other work on both cores.
+           out. Fashion-MNIST (balanced) and ImageNet-50 were measured on another day and a slower
+           machine than the others, all methods alike: CPU seconds compare within a data set, and
+           were taken with other work on both cores. ``measured_with`` is the code that rows were
+           measured with, before what changes none of them; two fits of each set were made again
+           since and came out the same.
 """
 
 import argparse

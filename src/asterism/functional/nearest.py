@@ -11,6 +11,7 @@ import torch
 __all__ = ["nearest_distances", "nearest_rows", "reference_gaps"]
 
 _BLOCK = 1024
+_SPARE = 4  # references ranked beyond those wanted, since products tell near ties only roughly
 
 
 def nearest_rows(X: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -40,11 +41,12 @@ def nearest_distances(X: np.ndarray, references: np.ndarray, count: int) -> np.n
     rows = torch.from_numpy(np.ascontiguousarray(X - center, dtype=np.float32))
     others = torch.from_numpy(np.ascontiguousarray(references - center, dtype=np.float32))
     half = others.square().sum(dim=1) / 2
+    candidates = min(count + _SPARE, len(others))
     found = []
     for part in rows.split(_BLOCK):
         ranked = torch.addmm(half, part, others.T, alpha=-1)
-        index = ranked.topk(count, dim=1, largest=False).indices
-        found.append((part[:, None] - others[index]).norm(dim=2).sort(dim=1).values)
+        index = ranked.topk(candidates, dim=1, largest=False).indices
+        found.append((part[:, None] - others[index]).norm(dim=2).sort(dim=1).values[:, :count])
     return torch.cat(found).numpy() if found else np.zeros((0, count), dtype=np.float32)
 
 
