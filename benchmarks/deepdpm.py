@@ -23,11 +23,11 @@ Starts     K and NMI of DeepDPM from 1 to 50 clusters at the beginning.
 Mind       the variational mixture has fifty components at most, which happens to be the number of
            classes of ImageNet-50: there its K says little, and one of at most a hundred stands
            beside it, one seed. It is the one wide set, and has means of its own where it is left
-           out. Fashion-MNIST (balanced) and ImageNet-50 were measured on another day and a slower
-           machine than the others, all methods alike: CPU seconds compare within a data set, and
-           were taken with other work on both cores. ``measured_with`` is the code that rows were
-           measured with, before what changes none of them; two fits of each set were made again
-           since and came out the same.
+           out. CPU seconds were taken with other work on both cores; ImageNet-50, and DeepDPM on
+           Fashion-MNIST, balanced and imbalanced, were measured on another day and a slower machine
+           (2.5 GHz Xeon), the rest on an EPYC. ``measured_with`` is the code that rows were measured
+           with, before what changes none of them; two fits of each such set, one of ImageNet-50,
+           were made again since and came out the same.
 """
 
 import argparse
