@@ -25,9 +25,9 @@ Mind       the variational mixture has fifty components at most, which happens t
            beside it, one seed. It is the one wide set, and has means of its own where it is left
            out. CPU seconds were taken with other work on both cores; ImageNet-50, and DeepDPM on
            Fashion-MNIST, balanced and imbalanced, were measured on another day and a slower machine
-           (2.5 GHz Xeon), the rest on an EPYC. ``measured_with`` is the code that rows were measured
-           with, before what changes none of them; two fits of each such set, one of ImageNet-50,
-           were made again since and came out the same.
+           (2.5 GHz Xeon), the rest on an EPYC. ``measured_with`` is the code that rows were
+           measured with, before what changes none of them; two fits of each such set, one of
+           ImageNet-50, were made again since and came out the same.
 """
 
 import argparse
