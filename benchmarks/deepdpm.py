@@ -115,7 +115,8 @@ def code(method: str) -> Row:
     files = [root / "methods" / "nonparametric" / f"{name}.py" for name in (*own, "conjugate")]
     files += [root / "functional" / f"{name}.py" for name in functions]
     if "DeepDPM" in method:
-        files += [root / "functional" / f"{name}.py" for name in ("pooling", "hierarchy")]
+        functions = ("pooling", "hierarchy", "returns")
+        files += [root / "functional" / f"{name}.py" for name in functions]
         files.append(root / "nn" / "splitmerge.py")
     if method == "DeepDPM end to end":
         files += [root / "nn" / "autoencoder.py", root / "base" / "embedded.py"]

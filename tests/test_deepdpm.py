@@ -81,12 +81,35 @@ def test_more_rows_do_not_mean_more_clusters_unless_asked():
     angle = chance.uniform(0, 2 * np.pi, 12_000)
     ring = np.column_stack([np.cos(angle), np.sin(angle)]) * 3 + chance.normal(0, 0.4, (12_000, 2))
 
-    def found(coarsening, n):
-        model = DeepDPM(1, prior="data", coarsening=coarsening, **QUICK)
-        return model.fit(ring[:n]).n_clusters_
+    def found(n, **settings):
+        return DeepDPM(1, prior="data", **settings, **QUICK).fit(ring[:n]).n_clusters_
 
-    assert found(None, 12_000) > found(None, 100)
-    assert found(100, 12_000) <= found(None, 100)
+    plain = {"parsimony": 0, "coarsening": None}
+    assert found(12_000, **plain) > found(100, **plain)
+    assert found(12_000) <= found(100)
+    assert found(12_000, parsimony=0, coarsening=100) < found(12_000, **plain)
+
+
+def test_parsimony_leaves_parts_of_clusters_together_that_evidence_parts():
+    """Two rings that are far apart, each of which evidence alone cuts up."""
+    chance = np.random.default_rng(0)
+    angle = chance.uniform(0, 2 * np.pi, 3000)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)]) + chance.normal(0, 0.2, (3000, 2))
+    y = np.arange(3000) % 2
+    X = ring + 40 * y[:, None]
+    plain, parsimonious = (DeepDPM(parsimony=f, **QUICK).fit(X) for f in (0, 0.2))
+    assert plain.n_clusters_ > parsimonious.n_clusters_ == 2
+    assert adjusted_rand_score(y, parsimonious.labels_) == 1
+    assert (parsimonious.split_ratios_ < 0).all()
+
+
+def test_many_small_clusters_in_many_columns_are_told_apart():
+    chance = np.random.default_rng(0)
+    y = np.arange(40).repeat(40)
+    X = 1.2 * chance.standard_normal((40, 24))[y] + chance.standard_normal((1600, 24))
+    model = DeepDPM(**QUICK).fit(X)
+    assert abs(model.n_clusters_ - 40) <= 2
+    assert adjusted_rand_score(y, model.labels_) > 0.85
 
 
 def test_almost_no_evidence_splits_nothing():
@@ -179,7 +202,7 @@ def test_prior_of_the_authors_is_in_the_rows_own_units():
     X, _ = clouds()
     X = X + 30
     settings = {"prior": "reference", "scaling": "rows", **QUICK}
-    one = DeepDPM(**settings).fit(X)
+    one = DeepDPM(parsimony=0, **settings).fit(X)
     assert one.n_clusters_ == 6
     assert one.factor_.tolist() == [1, 1, 1]
     stretched = DeepDPM(prior="reference", **QUICK).fit(1e-3 * X)

@@ -274,20 +274,34 @@ def test_the_less_rows_count_for_the_fewer_clusters():
         assert found.labels.max() == 0
 
 
-@pytest.mark.parametrize(
-    ("n_columns", "most"), [(2, 400), (10, 400), (16, 250), (20, 200), (40, 200)]
-)
-def test_rows_count_for_less_along_more_axes(n_columns, most):
-    X = np.random.default_rng(0).standard_normal((200, n_columns))
-    X = X + 100 * np.eye(n_columns)[np.arange(200) % 2]
+@pytest.mark.parametrize("settings", [{}, {"prior": "data"}], ids=str)
+def test_rows_count_in_full_up_to_some_number(settings):
+    X = np.random.default_rng(0).standard_normal((200, 3))
 
-    def weight(**settings):
-        model = DeepDPM(epoch_steps=1, n_epochs=1, max_rounds=0, random_state=0, **settings)
+    def weight(coarsening):
+        model = DeepDPM(epoch_steps=1, n_epochs=1, max_rounds=0, coarsening=coarsening, **settings)
         return model.fit(X).row_weight_
 
-    assert 1 / weight(coarsening=400) == pytest.approx(1 + 200 / most)
-    assert 1 / weight(coarsening=400, prior="data") == pytest.approx(1.5)
-    assert weight(coarsening=None) == 1
+    assert [weight(c) for c in (None, 300, 200, 50)] == [1, 1, 1, 0.25]
+
+
+@pytest.mark.parametrize("dim", [10, 20, 40])
+def test_a_skewed_cloud_is_one_cluster_as_far_as_it_can_be_told(dim):
+    for seed in range(3):
+        X = np.exp(np.random.default_rng(seed).standard_normal((600, dim)) / 2)
+        assert pooled(X).gain > 0 or dim == 40
+        found = pooled(X, parsimony=0.2)
+        assert found.labels.max() == found.gain == 0
+
+
+def test_parsimony_asks_more_of_further_clusters():
+    X = load_digits().data / 16
+    X = X - X.mean(axis=0)
+    X = X @ np.linalg.svd(X, full_matrices=False)[2][:16].T
+    plain, parsimonious = pooled(X), pooled(X, parsimony=0.2)
+    assert parsimonious.labels.max() < plain.labels.max()
+    assert 0 < parsimonious.gain < plain.gain
+    assert parsimonious.alone == plain.alone
 
 
 def test_a_quick_look_sees_less_of_the_same(monkeypatch):

@@ -7,9 +7,13 @@ evidence of all rows tells it. Along the path of Ward's merges, for every number
     Ψ₀ = m W,   ν₀ = D + 1 + m      so that clusters expect W, as if they had seen m rows of it
     κ₀                              so that means vary by W / κ₀
 
-and of all K, m and κ₀ those of the largest evidence of partition and rows are taken,
+and of all m and κ₀ those of the largest evidence of partition and rows are taken,
 
     Σ_k [log α + log Γ(n_k) + log f(X_k)]
+
+and of all K the one that is most worth having by it, see ``functional.returns``. There are clusters
+at all only if there would be if rows counted for six tenths: a cloud that is not Gaussian may be
+described a little better by pieces, and where rows are few, hardly more.
 
 With m small, clusters are of many shapes, and a small cluster is costly; with m large they are all
 alike, and cost no more than their means. These cost D/2 · log(1 + n/κ₀): with κ₀ small, as if means
@@ -36,6 +40,7 @@ from torch import Tensor
 
 from asterism.functional.hierarchy import cut_tree
 from asterism.functional.niw import Statistics, label_statistics, round_evidences
+from asterism.functional.returns import worth
 
 __all__ = ["MEAN_STRENGTHS", "STRENGTHS", "Pooled", "pool_covariance", "turned", "whitener"]
 
@@ -49,6 +54,7 @@ _ALL, _MOST = 30, 256  # every K up to the first, then some up to the second
 _LEAST_ROWS = 5  # of a cluster, on the average
 _FURTHER, _PATHS = 16, 4  # how many such K, and times the path is gone
 _QUICK_FURTHER, _QUICK_PATHS = 6, 2
+_SURE = 0.6  # of the rows, by which clusters must be there too
 
 
 class Pooled(NamedTuple):
@@ -57,8 +63,9 @@ class Pooled(NamedTuple):
     covariance: np.ndarray  # (D, D) W
     strength: float  # m
     mean_strength: float  # κ₀
-    labels: np.ndarray  # (N,) the partition of the largest evidence
-    gain: float  # log of that evidence beyond what one cluster has
+    labels: np.ndarray  # (N,) the partition most worth having
+    alone: float  # log evidence of a single cluster
+    gain: float  # what that of the partition has beyond it
 
 
 def pool_covariance(
@@ -67,6 +74,7 @@ def pool_covariance(
     steady: np.ndarray,
     *,
     alpha: float,
+    parsimony: float = 0.0,
     max_clusters: int | None = None,
     strengths: Sequence[float] = STRENGTHS,
     mean_strengths: Sequence[float] = MEAN_STRENGTHS,
@@ -87,27 +95,40 @@ def pool_covariance(
     n, dim = x.shape
     x = x - x.mean(axis=0)  # so that squares lose no digits
     rows, round_ = torch.from_numpy(x), x
-    best, alone, chosen = -np.inf, -np.inf, None
+
+    def evidences(W: np.ndarray, stats: Statistics, weight: float = 1.0) -> np.ndarray:
+        light = stats.times(weight * n_rows / n)
+        return _evidences(W, light, alpha, strengths, mean_strengths)
+
+    single = chosen = None
+    best, alone, sure = -np.inf, -np.inf, parsimony == 0
     paths, further = (_QUICK_PATHS, _QUICK_FURTHER) if quick else (_PATHS, _FURTHER)
-    for _ in range(paths):
+    for turn in range(paths):
         before = best
         for labels, stats in _path(rows, round_, max_clusters, further):
-            freedom = max(n - len(stats.n), 0) + dim + 2
+            k = len(stats.n)
+            freedom = max(n - k, 0) + dim + 2
             W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
-            values = _evidences(W, stats.times(n_rows / n), alpha, strengths, mean_strengths)
-            if len(stats.n) == 1:
-                alone = values.max()
-            if values.max() > best:
-                best = values.max()
-                s, q = divmod(int(values.argmax()), len(mean_strengths))
-                gain = float(best - alone)
-                chosen = Pooled(W, strengths[s], mean_strengths[q], labels, gain)
-        if best <= before:
+            values = evidences(W, stats)
+            value = float(values.max())
+            s, q = divmod(int(values.argmax()), len(mean_strengths))
+            light = np.inf if sure else evidences(W, stats, _SURE).max()
+            if k == 1:  # every path begins with it
+                single = single or Pooled(W, strengths[s], mean_strengths[q], labels, value, 0.0)
+                alone = light
+                continue
+            assert single is not None
+            sure = sure or light > alone
+            gain = value - single.alone
+            if gain > 0 and (new := worth(gain, k, n_rows * dim, parsimony)) > best:
+                found = Pooled(W, strengths[s], mean_strengths[q], labels, single.alone, gain)
+                best, chosen = new, found
+        assert single is not None
+        if best <= before and turn:  # whitened once in any case
             break
-        assert chosen is not None
-        round_ = x @ whitener(chosen.covariance)
-    assert chosen is not None
-    return chosen
+        round_ = x @ whitener((chosen or single).covariance)
+    assert single is not None
+    return chosen if chosen is not None and sure else single
 
 
 def whitener(covariance: np.ndarray) -> np.ndarray:

@@ -37,6 +37,7 @@ _MIXTURE = (
     "max_clusters",
     "prior",
     "prior_scale",
+    "parsimony",
     "coarsening",
     "covariance",
     "concentration",
@@ -54,7 +55,7 @@ class AEDeepDPM(EmbeddedClusterer):
 
     Parameters
     ----------
-    init_n_clusters, max_clusters, prior, prior_scale, coarsening, covariance
+    init_n_clusters, max_clusters, prior, prior_scale, parsimony, coarsening, covariance
         Of the mixture of codes, as are ``concentration``, ``mean_strength``, ``min_rows``,
         ``epoch_steps``, ``n_epochs``, ``max_rounds`` and ``patience``; see
         :class:`~asterism.DeepDPM`.
@@ -136,7 +137,8 @@ class AEDeepDPM(EmbeddedClusterer):
         max_clusters: int | None = None,
         prior: str = "pooled",
         prior_scale: float | None = None,
-        coarsening: float | None = 2000,
+        parsimony: float = 0.2,
+        coarsening: float | None = 4000,
         covariance: str = "auto",
         concentration: float = 10.0,
         mean_strength: float | None = None,
@@ -163,6 +165,7 @@ class AEDeepDPM(EmbeddedClusterer):
         self.max_clusters = max_clusters
         self.prior = prior
         self.prior_scale = prior_scale
+        self.parsimony = parsimony
         self.coarsening = coarsening
         self.covariance = covariance
         self.concentration = concentration

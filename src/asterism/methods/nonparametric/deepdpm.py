@@ -6,9 +6,10 @@
     moves     by the log-ratio of evidences, ``functional.splits``; how, ``nonparametric.growth``
 
 Evidence grows with N, and no real cluster is exactly Gaussian: with enough rows every one of them
-is cut up. So evidence is tempered (coarsened): in moves, statistics count for ζ = 1 / (1 + N/c) of
-themselves, c = ``coarsening`` rows, and the number found no longer grows with that of the rows.
-What is not Gaussian adds up over the axes: in more than ten of them c is less, half in twenty.
+is cut up. So one more cluster must bring a part of what those there bring on the average, f =
+``parsimony``, see ``functional.returns``, and their number no longer grows with that of the rows.
+And in moves, statistics of N rows count for ζ = c / N of themselves where there are more than c =
+``coarsening``, so that what is faint does not add up.
 
 How wide clusters are and how far apart is learnt from the rows first, and is what the prior expects
 (``nonparametric.expectations``); wide rows are clustered along their leading axes
@@ -79,12 +80,16 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         the variance of all rows with ``prior="data"``, or in place of the authors' 0.005; None is
         1, 0.05 and 0.005. Larger, and clusters are taken for one; smaller, and they fall into
         pieces or, with few rows for the columns, cannot pay for the misfit. See ``split_scales_``.
-    coarsening : float or None, default=2000
-        The knob for K where clusters run into each other: what all rows together count for at
-        most, in rows; N of them count for cN / (c + N). With a pooled prior c is less in more than
-        ten columns, half of it from twenty on. None is the plain model, which cuts clusters that
-        are not Gaussian into more pieces the more rows there are. Clusters that are well apart stay
-        so whatever it is.
+    parsimony : float, default=0.2
+        The knob for K where clusters run into each other: the share of what clusters bring on the
+        average, in log evidence, that one more must bring; less where they are far apart. Lower,
+        and there are more clusters. 0 is the plain model, which cuts clusters that are not Gaussian
+        into more pieces the more rows there are. Clusters that are well apart stay so whatever it
+        is, unless they have few of the rows: K clusters as far from each other need about
+        ``parsimony / K`` of them. See :mod:`asterism.functional.returns`.
+    coarsening : float or None, default=4000
+        What all rows together count for at most, in rows. Lower, and faint clusters are taken for
+        one. None lets all rows count.
     n_components : int, "auto" or None, default="auto"
         Leading principal axes along which rows are clustered, if they have more columns. "auto"
         is, with a pooled prior, the number along which the evidence for clusters is largest: 8, 12,
@@ -162,12 +167,14 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         What each row counted for in moves, after ``coarsening``.
     split_merge_history_ : list of dict
         Every move: ``round``, ``step``, ``move`` ("split", "merge", or "drop" of clusters too
-        small), how many were ``tried`` and ``accepted``, ``best_log_ratio`` of those tried (None
-        where there is none), and K in ``n_before`` and ``n_after``.
+        small), how many were ``tried`` and ``accepted``, ``best_log_ratio`` of those tried, beyond
+        what ``parsimony`` asks or allows (None where there is none), and K in ``n_before`` and
+        ``n_after``.
     split_ratios_ : ndarray of shape (K,)
-        Log-ratio of the best split of each cluster that was not made: how far it is from one. −inf
-        where a half would have too few rows. Searched once more after the fit, and above zero
-        where that finds what the rounds did not, or rows that the net has moved since.
+        Log-ratio of the best split of each cluster that was not made, less what ``parsimony`` asks:
+        how far it is from one. −inf where a half would have too few rows. Searched once more after
+        the fit, and above zero where that finds what the rounds did not, or rows that the net has
+        moved since.
     split_scales_ : ndarray of shape (K,)
         Nearest ``prior_scale`` at which it would be made; NaN if none within a factor of 10,000.
     converged_ : bool
@@ -227,7 +234,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         max_clusters: int | None = None,
         prior: str = "pooled",
         prior_scale: float | None = None,
-        coarsening: float | None = 2000,
+        parsimony: float = 0.2,
+        coarsening: float | None = 4000,
         n_components: int | str | None = "auto",
         covariance: str = "auto",
         concentration: float = 10.0,
@@ -255,6 +263,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         self.max_clusters = max_clusters
         self.prior = prior
         self.prior_scale = prior_scale
+        self.parsimony = parsimony
         self.coarsening = coarsening
         self.n_components = n_components
         self.covariance = covariance
@@ -283,7 +292,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int, start: np.ndarray | None = None) -> None:
         self.first_count(len(X))  # refused before any work
         X = self._fit_features(X)
-        scaled, prior, start = self._begin(X, start, seed)
+        scaled, prior, start, alone = self._begin(X, start, seed)
         self.mean_strength_, self.degrees_of_freedom_ = prior.kappa, prior.nu
         x, n_clusters = torch.from_numpy(scaled), int(start.max()) + 1
         if prior.covariance == "isotropic":
@@ -305,6 +314,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
                 self.concentration,
                 self._schedule(prior),
                 seed,
+                alone=alone,
                 report=lambda move: _show(bar, move),
             )
             growth.start(start)
@@ -344,6 +354,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
             smallest=least if self.min_rows is None else self.min_rows,
             max_clusters=self.max_clusters,
             zeta=self.row_weight_,
+            parsimony=self.parsimony,
         )
 
     def _reorder(self, order: np.ndarray) -> None:

@@ -44,7 +44,6 @@ _POOL_ROWS, _TRIAL_ROWS = (
     4_000,
     1_500,
 )  # in which the covariance is pooled, and numbers of axes tried
-_PLAIN_AXES, _LEAST_SHARE = 10, 0.5  # up to which coarsening is as told, and the least of it
 _TIED = 0.9  # of the rows, equal in a column that is left out
 _PART = 0.05  # of the variance, what is expected within a cluster
 _STEADY = 0.005  # of it, what the pooled covariance is drawn to
@@ -53,7 +52,7 @@ _MOST_STARTS, _ROWS_A_START = 50, 50
 
 
 class ExpectationMixin(TurnedMixin):
-    """Adds ``prior``, ``n_components``, ``coarsening``, and limits of the number of clusters."""
+    """Adds ``prior``, ``n_components``, and what decides on the number of clusters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ConjugateMixin._parameter_constraints,
@@ -61,6 +60,7 @@ class ExpectationMixin(TurnedMixin):
         "max_clusters": [at_least(1), None],
         "prior": [StrOptions({"pooled", "data", "reference"})],
         "prior_scale": [*ConjugateMixin._parameter_constraints["prior_scale"], None],
+        "parsimony": [Interval(Real, 0, None, closed="left")],
         "coarsening": [Interval(Real, 0, None, closed="neither"), None],
         "n_components": [at_least(1), StrOptions({"auto"}), None],
     }
@@ -68,6 +68,7 @@ class ExpectationMixin(TurnedMixin):
     init_n_clusters: int | str
     max_clusters: int | None
     prior: str
+    parsimony: float
     coarsening: float | None
     row_weight_: float
     n_components: int | str | None
@@ -81,8 +82,11 @@ class ExpectationMixin(TurnedMixin):
 
     def _begin(
         self, X: np.ndarray, start: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, NormalWishart, np.ndarray]:
-        """Rows (N, q) as the net reads them, the prior for them, and labels (N,) to begin with."""
+    ) -> tuple[np.ndarray, NormalWishart, np.ndarray, float | None]:
+        """Rows (N, q) as the net reads them, the prior for them, and labels (N,) to begin with.
+
+        And the log evidence of a single cluster, where its prior is another.
+        """
         self._fit_coordinates(X)
         self.axes_, self.noise_ = None, 0.0
         most = self._most_axes(*X.shape)
@@ -90,9 +94,7 @@ class ExpectationMixin(TurnedMixin):
         columns = _spread_columns(some_rows(X, _POOL_ROWS, seed)) if chooses else None
         if self._pools or most < X.shape[1]:
             self._fit_axes(X, most, seed, columns)
-        # One weight, so that the evidence along few axes and along many compares below.
-        n_axes = X.shape[1] if self.axes_ is None else self.axes_.shape[1]
-        self.row_weight_ = self._temper(len(X), n_axes)
+        self.row_weight_ = self._temper(len(X))
         if chooses:
             self._leave_out_axes(X, seed, columns)
         if self._pools:
@@ -100,14 +102,17 @@ class ExpectationMixin(TurnedMixin):
         x = self._single(X)
         if start is None:
             start = kmeans_start(x, self.first_count(len(X)), seed)
-        return x, self._make_prior(x), start
+        return x, self._make_prior(x), start, None
 
     def _begin_pooled(
         self, X: np.ndarray, start: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, NormalWishart, np.ndarray]:
+    ) -> tuple[np.ndarray, NormalWishart, np.ndarray, float | None]:
         rows = self._turned(some_rows(X, _POOL_ROWS, seed))
         found = self._pool(rows, len(X))
         unit = self._whiten(found.covariance, rows)
+        # Rows are as many times denser before.
+        denser = -np.linalg.slogdet(found.covariance)[1] / 2 - rows.shape[1] * np.log(unit)
+        alone = found.alone - len(X) * self.row_weight_ * float(denser)
         x = self._single(X)
         prior = self._pooled_prior(x, found, unit)
         if start is None and self.init_n_clusters != "auto":
@@ -116,7 +121,7 @@ class ExpectationMixin(TurnedMixin):
             start = found.labels
             if len(X) > len(rows):
                 start = _by_nearest_mean(x, some_rows(x, _POOL_ROWS, seed), start)
-        return x, prior, start
+        return x, prior, start, alone
 
     def _pool(self, rows: np.ndarray, n_rows: int, quick: bool = False) -> Pooled:
         """What turned rows (M, q), a sample of so many, say of their clusters."""
@@ -127,6 +132,7 @@ class ExpectationMixin(TurnedMixin):
             n_rows * self.row_weight_,
             _STEADY * steady,
             alpha=self.concentration,
+            parsimony=self.parsimony,
             max_clusters=self.max_clusters,
             strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
             mean_strengths=MEAN_STRENGTHS if self.mean_strength is None else (self.mean_strength,),
@@ -160,12 +166,9 @@ class ExpectationMixin(TurnedMixin):
         # Rows that are few for their axes fall apart by chance.
         return min(_MOST_AXES, max(_FEWEST_AXES, n // _ROWS_AN_AXIS)) if self._pools else dim
 
-    def _temper(self, n_rows: int, n_axes: int) -> float:
-        """What each of so many rows along so many axes counts for."""
-        if self.coarsening is None:
-            return 1.0
-        share = min(1.0, max(_LEAST_SHARE, _PLAIN_AXES / n_axes)) if self._pools else 1.0
-        return 1 / (1 + n_rows / (self.coarsening * share))
+    def _temper(self, n_rows: int) -> float:
+        """What each of so many rows counts for."""
+        return 1.0 if self.coarsening is None else min(1.0, self.coarsening / n_rows)
 
     # --- priors -------------------------------------------------------------------------------
 

@@ -1,16 +1,18 @@
 """How clusters of a mixture grow in number and shrink: a network and the evidence by turns.
 
     round    a few epochs of ``nonparametric.learning``, then splits or merges, by turns
-    split    of every cluster the best two halves are searched; those of log H > 0 stay parted
-    merge    pairs of log H < 0, best first, each cluster once
+    split    of every cluster the best two halves are searched; those of log H > Δ stay parted
+    merge    pairs of log H < Δ', best first, each cluster once
     end      after ``patience`` split rounds and merge rounds without a move, never on splits
 
+Δ is what ``functional.returns`` asks of one cluster more, and Δ' what it allows to lose with one.
 Before merges and at the end, clusters that count for too few rows are dropped, their rows given to
 the others. What is moved is told to the net at once, and the mixture then waits until it has
 followed. Halves that are merged again, or of which one is dropped, were split in vain: their
 cluster is not tried in the next round, and after the second time never again.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +22,7 @@ import torch
 from torch import Tensor
 
 from asterism.functional.niw import NormalWishart, Statistics, label_statistics
+from asterism.functional.returns import equal_gain
 from asterism.functional.splits import (
     halves_ratio,
     log_odds,
@@ -40,6 +43,7 @@ _SAMPLE = 1024  # rows of a cluster through which its halves are searched
 class Growth(Learning):
     """One fit: what learns, and what has been moved."""
 
+    alone: float | None = None  # log evidence of a single cluster, if its prior is another
     report: Callable[[dict[str, Any]], None] = lambda _: None
     moves: list[dict[str, Any]] = field(default_factory=list, init=False)
 
@@ -52,6 +56,9 @@ class Growth(Learning):
         self.barred = torch.zeros(self.module.n_clusters, dtype=torch.bool)
         self.born = torch.full((self.module.n_clusters,), -1)  # the split a cluster came of
         self._take(self._own_statistics())
+        if self.alone is None:
+            every = Statistics(*(part.sum(dim=0, keepdim=True) for part in self.stats))
+            self.alone = self._evidence(every)
         self._follow()
 
     def run(self) -> bool:
@@ -87,9 +94,11 @@ class Growth(Learning):
         """
         which = torch.arange(self.module.n_clusters)
         _, stats = self._halves(which)
-        pays = torch.stack([self._split_ratios(stats, prior) for prior in priors]) > 0  # (P, K)
+        price = self._price()
+        found = torch.stack([self._split_ratios(stats, prior) for prior in priors])  # (P, K)
+        pays = found > price
         first = torch.where(pays.any(dim=0), pays.int().argmax(dim=0), -1)
-        return self._split_ratios(stats, self.prior).numpy(), first.numpy()
+        return (self._split_ratios(stats, self.prior) - price).numpy(), first.numpy()
 
     # --- moves --------------------------------------------------------------------------------
 
@@ -103,7 +112,7 @@ class Growth(Learning):
         accepted = torch.zeros(0, dtype=torch.bool)
         if len(which):
             directions, stats = self._halves(which)
-            ratios = self._split_ratios(stats, self.prior)
+            ratios = self._split_ratios(stats, self.prior) - self._price()
             accepted = self._accept(ratios)
             if plan.max_clusters is not None:  # the best of them
                 rank = torch.where(accepted, -ratios, torch.inf).argsort().argsort()
@@ -124,6 +133,27 @@ class Growth(Learning):
         """Tempered log-ratios (B,) of halves (B, 2)."""
         light = stats.times(self.schedule.zeta)
         return log_split_ratio(light.of(0), light.of(1), prior, self.alpha, self.least)
+
+    def _price(self) -> float:
+        """What a split must bring."""
+        gain, k = self._gain(self._own_statistics()), self.module.n_clusters
+        return self._equal_gain(gain, k, k + 1) - gain
+
+    def _equal_gain(self, gain: float, k: int, other: int) -> float:
+        room = len(self.x) * self.schedule.zeta * self.x.shape[1]
+        return equal_gain(gain, k, other, room, self.schedule.parsimony)
+
+    def _evidence(self, stats: Statistics) -> float:
+        """Tempered log evidence of a partition and of its rows."""
+        light = stats.times(self.schedule.zeta)
+        # A cluster that counts for less than a row earns nothing by being one.
+        earned = torch.where(light.n >= 1, torch.lgamma(light.n) + math.log(self.alpha), 0.0)
+        return float((earned + self.prior.log_evidence(light)).sum())
+
+    def _gain(self, stats: Statistics) -> float:
+        """What that of clusters has beyond that of a single one."""
+        assert self.alone is not None
+        return self._evidence(stats) - self.alone
 
     @property
     def least(self) -> float:
@@ -185,14 +215,17 @@ class Growth(Learning):
         pairs: list[tuple[int, int]] = []
         found: list[float] = []
         open_ = torch.ones(len(ratios), dtype=torch.bool)
+        gain, k = self._gain(stats), before
         while open_.sum() > 1:
-            left = torch.where(open_[:, None] & open_, ratios, -torch.inf)
+            allowed = gain - self._equal_gain(gain, k, k - 1)
+            left = torch.where(open_[:, None] & open_, ratios + allowed, -torch.inf)
             best = int(left.argmax())
             i, j = divmod(best, len(ratios))
             value = left[i, j]
             found.append(float(value))
             if not bool(self._accept(value)):
                 break
+            gain, k = gain + float(ratios[i, j]), k - 1
             pairs.append((i, j))
             open_[[i, j]] = False
         if pairs:

@@ -44,6 +44,7 @@ class Schedule:
     smallest: int = 5
     max_clusters: int | None = None
     zeta: float = 1.0
+    parsimony: float = 0.0
 
 
 @dataclass
