@@ -7,7 +7,8 @@ Data       USPS embedding (10 columns); scikit-learn's digits (64); a3, fifty gr
            defaults were chosen.
 Inputs     the rows as they are, times 1000, with columns of unit deviation, with rows of unit
            length (which is for directions: it folds up what lies about the origin); defaults.
-Knobs      ``prior_scale`` and ``coarsening``, one at a time, the other at its default.
+Knobs      ``prior_scale``, ``parsimony`` and ``coarsening``, one at a time, the others at their
+           defaults, which the grey bars of the picture mark.
 Scores     K and NMI, one seed. Labels only score.
 """
 
@@ -32,7 +33,13 @@ from asterism.metrics import clustering_scores
 DATA = ("usps", "digits", "a3", "gaussians")
 INPUTS = ("as they are", "times 1000", "unit deviation", "unit length")
 SCALES = (0.01, 0.1, 1.0, 10.0, 100.0)
+PARSIMONIES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 COARSENINGS = (500.0, 1000.0, 2000.0, 4000.0, None)
+KNOBS: dict[str, tuple[tuple[float | None, ...], float]] = {  # values, and the default
+    "prior_scale": (SCALES, 1.0),
+    "parsimony": (PARSIMONIES, 0.2),
+    "coarsening": (COARSENINGS, 4000.0),
+}
 
 
 @cache
@@ -89,10 +96,8 @@ def draw_plot(rows: Sequence[Row]) -> None:
 
     from asterism.plotting.style import cluster_color, cluster_marker
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
-    for ax, what, values in zip(
-        axes, ("prior_scale", "coarsening"), (SCALES, COARSENINGS), strict=True
-    ):
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), sharey=True, layout="constrained")
+    for ax, (what, (values, default)) in zip(axes, KNOBS.items(), strict=True):
         for number, name in enumerate(DATA):
             mine = [row for row in rows if (row["data"], row["what"]) == (name, what)]
             look = {"color": cluster_color(number), "marker": cluster_marker(10 * number)}
@@ -100,11 +105,11 @@ def draw_plot(rows: Sequence[Row]) -> None:
             ax.axhline(len(np.unique(data(name)[1])), color=look["color"], linestyle=":", alpha=0.6)
         names = ["none" if value is None else f"{value:g}" for value in values]
         ax.set(xticks=range(len(values)), xticklabels=names, xlabel=what, yscale="log")
-        ax.axvline(2, color="0.85", zorder=0, linewidth=8)
+        ax.axvline(values.index(default), color="0.85", zorder=0, linewidth=8)
         ax.grid(alpha=0.3)
     ticks = (1, 2, 5, 10, 20, 50, 100)
     axes[0].set(ylabel="clusters found", yticks=ticks, yticklabels=ticks)
-    axes[1].legend(frameon=False, fontsize=8, loc="lower right")
+    axes[-1].legend(frameon=False, fontsize=8, loc="lower right")
     figure.savefig(ROOT / "docs" / "images" / "deepdpm_sensitivity.png", dpi=120)
 
 
@@ -114,9 +119,9 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    grid = {"input": INPUTS, "prior_scale": SCALES, "coarsening": COARSENINGS}
-    if asked.quick:
-        grid = {"input": INPUTS}
+    grid: dict[str, tuple[Any, ...]] = {"input": INPUTS}
+    if not asked.quick:
+        grid |= {what: values for what, (values, _) in KNOBS.items()}
     keys = [
         {"data": name, "what": what, "value": value, **code("DeepDPM")}
         for what, values in grid.items()
@@ -130,8 +135,7 @@ def main() -> None:
     draw_plot(rows)
     tables = {
         "K (NMI) in other units": table(rows, "input"),
-        "K (NMI) by prior_scale": table(rows, "prior_scale"),
-        "K (NMI) by coarsening": table(rows, "coarsening"),
+        **{f"K (NMI) by {what}": table(rows, what) for what in KNOBS},
     }
     notes = "```text\n" + __doc__.split("\n\n", 2)[2].strip() + "\n```"
     write_results("sensitivity", "What the number of clusters of DeepDPM depends on", notes, tables)
