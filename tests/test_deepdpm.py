@@ -103,6 +103,16 @@ def test_parsimony_leaves_parts_of_clusters_together_that_evidence_parts():
     assert (parsimonious.split_ratios_ < 0).all()
 
 
+@pytest.mark.parametrize("columns", [3, 12])
+def test_groups_that_are_far_apart_do_not_hide_the_clusters_within(columns):
+    X = np.random.default_rng(0).standard_normal((1200, columns))
+    y = np.arange(4).repeat(300)
+    X[:, 0] += 100 * (y // 2)
+    X[:, 1] += 7 * (y % 2)
+    model = DeepDPM(**QUICK).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.99
+
+
 def test_many_small_clusters_in_many_columns_are_told_apart():
     chance = np.random.default_rng(0)
     y = np.arange(40).repeat(40)

@@ -1,9 +1,15 @@
 """A network and the evidence by turns: how clusters grow in number and shrink."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 import torch
 
-from asterism.functional.niw import NormalWishart
+from asterism import DeepDPM
+from asterism.functional.niw import NormalWishart, label_statistics
+from asterism.functional.pooling import pool_covariance
+from asterism.functional.returns import equal_gain
 from asterism.methods.nonparametric.growth import Growth
 from asterism.methods.nonparametric.learning import Schedule, _Rows
 from asterism.nn.splitmerge import SplitMergeNet
@@ -116,3 +122,120 @@ def test_what_was_split_in_vain_is_spared_once_and_after_the_second_time_for_goo
         growth._split(2 * vain + 2)  # no longer spared, and split whatever the evidence
         assert growth.moves[-1]["tried"] == (1 if vain == 1 else 0)
         monkeypatch.undo()
+
+
+# --- what one cluster more must bring -----------------------------------------------------------
+
+
+def parsimonious(X, labels, parsimony=0.2, zeta=1.0, **settings):
+    """A fit that has just begun with clusters, under a prior that suits them."""
+    x = torch.from_numpy(X).float()
+    prior = NormalWishart(x.mean(dim=0).double(), torch.ones(x.shape[1]).double(), **settings)
+    schedule = Schedule(epoch_steps=1, search="em", parsimony=parsimony, zeta=zeta)
+    n_clusters = labels.max() + 1
+    growth = Growth(x, SplitMergeNet(x.shape[1], n_clusters, width=4), prior, 1.0, schedule, seed=0)
+    growth.start(labels)
+    growth.labels = torch.from_numpy(labels)  # whatever the net says of them
+    return growth
+
+
+def three(apart=12.0, split=4.5, seed=0, n=1200):
+    """Three round clusters far apart, of which the last is one of two halves not so far."""
+    chance = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    halves = chance.integers(2, size=n)
+    X = chance.standard_normal((n, 2)) + apart * np.array([[0, 0], [1, 0], [0, 1]])[labels]
+    X[:, 0] += np.where(labels == 2, split * halves, 0)
+    return X, labels, np.where(labels == 2, 2 + halves, labels)
+
+
+@pytest.mark.parametrize("zeta", [1.0, 0.25])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"covariance": "diagonal"}, {"covariance": "isotropic", "columns": 1.5}],
+    ids=str,
+)
+def test_a_split_must_bring_what_makes_one_cluster_more_worth_as_much(zeta, settings):
+    X, labels, _ = three()
+    growth = parsimonious(X, labels, zeta=zeta, **settings)
+    kind = settings.get("covariance", "full")
+
+    def evidence(labels):
+        k = labels.max() + 1
+        stats = label_statistics(growth.x, torch.from_numpy(labels), k, kind).times(zeta)
+        return float((torch.lgamma(stats.n) + growth.prior.log_evidence(stats)).sum())
+
+    gain = evidence(labels) - evidence(np.zeros_like(labels))
+    assert growth._gain(growth.stats) == (pytest.approx(gain), 3)
+    room = {"n_rows": len(X) * zeta, "n_axes": settings.get("columns", 2), "parsimony": 0.2}
+    price = equal_gain(gain, 3, 4, **room) - gain
+    assert price > 0
+    one = growth._beyond_price(torch.tensor([price + 1.0]))
+    torch.testing.assert_close(one, torch.tensor([1.0]), rtol=0, atol=0.01)
+    # The larger is made first; the other then has more clusters, which have gained more, beside it.
+    later = equal_gain(gain + 2 * price, 4, 5, **room) - gain - 2 * price
+    two = growth._beyond_price(torch.tensor([price, 2 * price]))
+    expected = torch.tensor([price - later, price])
+    torch.testing.assert_close(two, expected, rtol=1e-4, atol=0.01)
+
+
+def test_parsimony_decides_on_a_split_that_evidence_would_make():
+    X, labels, _ = three()
+    for parsimony, made in ((0.0, True), (0.4, False)):
+        growth = parsimonious(X, labels, parsimony)
+        assert growth._split(0) == made
+        assert growth.module.n_clusters == (4 if made else 3)
+        assert (growth.moves[-1]["best_log_ratio"] > 0) == made
+
+
+def test_parsimony_decides_on_a_merge_that_evidence_would_not_make():
+    X, _, finer = three()
+    for parsimony, made in ((0.0, False), (0.4, True)):
+        growth = parsimonious(X, finer, parsimony)
+        assert growth._merge(1) == made
+        assert growth.module.n_clusters == (3 if made else 4)
+        assert (growth.moves[-1]["best_log_ratio"] > 0) == made
+
+
+def test_empty_clusters_are_none():
+    X, labels, _ = three()
+    growth = parsimonious(X, labels)
+    stats = label_statistics(growth.x, growth.labels, 5, "full")
+    assert growth._gain(stats) == (pytest.approx(growth._gain(growth.stats)[0]), 3)
+
+
+@pytest.mark.parametrize("n", [240, 6000])
+@pytest.mark.parametrize("columns", [3, 45])
+@pytest.mark.parametrize("settings", [{}, {"coarsening": 80}, {"scaling": "standard"}], ids=str)
+def test_gain_in_the_coordinates_of_the_net_is_that_in_which_the_prior_was_found(
+    settings, columns, n
+):
+    chance = np.random.default_rng(0)
+    means = 9 * chance.standard_normal((3, columns))
+    X = chance.standard_normal((n, columns)) + means[np.arange(n) % 3]
+    model = DeepDPM(n_components=3, **settings)
+    x, prior, labels, single = model._begin(X, None, 0)
+    net = SplitMergeNet(x.shape[1], 3, width=4)
+    schedule = replace(model._schedule(prior), epoch_steps=1)
+    growth = Growth(torch.from_numpy(x), net, prior, 10.0, schedule, 0, single=single)
+    growth.start(labels)
+    rows = model._scaled(X) @ np.linalg.qr(model.axes_)[0]
+    rows -= rows.mean(axis=0)
+    steady = 0.005 * rows.var(axis=0)
+    found = pool_covariance(rows, n * model.row_weight_, steady, alpha=10.0, parsimony=0.2)
+    assert labels.max() == found.labels.max() == 2
+    stats = label_statistics(growth.x, torch.from_numpy(labels), 3, "full")
+    assert growth._gain(stats)[0] == pytest.approx(found.gain, rel=0.02)
+
+
+@pytest.mark.parametrize("scale", [None, 0.01, 100.0])
+def test_a_single_cluster_has_gained_nothing(scale):
+    X = np.random.default_rng(0).standard_normal((300, 2)) * [1, 30] + [0, 1e5]
+    model = DeepDPM(prior_scale=scale)
+    x, prior, labels, single = model._begin(X, None, 0)
+    assert labels.max() == 0
+    net, schedule = SplitMergeNet(2, 1, width=4), replace(model._schedule(prior), epoch_steps=1)
+    growth = Growth(torch.from_numpy(x), net, prior, 10.0, schedule, 0, single=single)
+    growth.start(labels)
+    assert growth._gain(growth.stats) == (pytest.approx(0, abs=1e-3), 1)
+    assert growth._beyond_price(torch.tensor([5.0])).tolist() == [5.0]

@@ -13,7 +13,8 @@ and of all m and κ₀ those of the largest evidence of partition and rows are t
 
 and of all K the one that is most worth having by it, see ``functional.returns``. There are clusters
 at all only if there would be if rows counted for six tenths: a cloud that is not Gaussian may be
-described a little better by pieces, and where rows are few, hardly more.
+described a little better by pieces, and where rows are few, hardly more. (With a ``parsimony`` of
+zero evidence decides on both.)
 
 With m small, clusters are of many shapes, and a small cluster is costly; with m large they are all
 alike, and cost no more than their means. These cost D/2 · log(1 + n/κ₀): with κ₀ small, as if means
@@ -23,7 +24,7 @@ narrow, and would keep their halves apart if judged by their own width alone. A 
 where all rows do, so its mean costs nothing: it takes the largest κ₀.
 
 Ward's merges want round clusters. So the path is gone again with rows whitened by the W found, as
-long as the evidence rises.
+long as what it finds is worth more.
 
 Efron, "Large-scale inference: empirical Bayes methods for estimation, testing and prediction",
 2010; Fraley & Raftery, "Bayesian regularization for normal mixture estimation and model-based
@@ -40,9 +41,19 @@ from torch import Tensor
 
 from asterism.functional.hierarchy import cut_tree
 from asterism.functional.niw import Statistics, label_statistics, round_evidences
-from asterism.functional.returns import worth
+from asterism.functional.returns import equal_gain
 
-__all__ = ["MEAN_STRENGTHS", "STRENGTHS", "Pooled", "pool_covariance", "turned", "whitener"]
+__all__ = [
+    "MEAN_STRENGTHS",
+    "STRENGTHS",
+    "Pooled",
+    "Shape",
+    "log_partition",
+    "pool_covariance",
+    "shaped_evidence",
+    "turned",
+    "whitener",
+]
 
 STRENGTHS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 300.0, 1000.0)
 """Rows m that the pooled covariance may be worth to a cluster."""
@@ -57,15 +68,21 @@ _QUICK_FURTHER, _QUICK_PATHS = 6, 2
 _SURE = 0.6  # of the rows, by which clusters must be there too
 
 
-class Pooled(NamedTuple):
-    """What the rows say of their clusters."""
+class Shape(NamedTuple):
+    """What clusters are expected to be like."""
 
     covariance: np.ndarray  # (D, D) W
     strength: float  # m
     mean_strength: float  # κ₀
+
+
+class Pooled(NamedTuple):
+    """What the rows say of their clusters."""
+
+    shape: Shape
     labels: np.ndarray  # (N,) the partition most worth having
-    alone: float  # log evidence of a single cluster
-    gain: float  # what that of the partition has beyond it
+    single: Shape  # that of a single cluster
+    gain: float  # log evidence of the partition beyond that of a single cluster
 
 
 def pool_covariance(
@@ -83,52 +100,60 @@ def pool_covariance(
     """Pool the covariance of rows (N, D) that stand for ``n_rows``.
 
     ``steady`` (D,) are variances that W is drawn to, by D + 2 rows' worth, so that it is one of
-    full rank. ``quick`` looks at fewer partitions, to compare rather than to keep: the gain may be
-    less.
+    full rank. ``parsimony`` is that of ``functional.returns``. ``quick`` looks at fewer partitions,
+    to compare rather than to keep: the gain may be less.
 
     >>> chance = np.random.default_rng(0)
     >>> x = chance.standard_normal((300, 2)) + 20 * np.eye(2)[np.arange(300) % 2]
     >>> found = pool_covariance(x, 300, np.ones(2), alpha=1.0)
-    >>> int(found.labels.max()) + 1, found.covariance.round().tolist()
+    >>> int(found.labels.max()) + 1, found.shape.covariance.round().tolist()
     (2, [[1.0, 0.0], [0.0, 1.0]])
     """
     n, dim = x.shape
     x = x - x.mean(axis=0)  # so that squares lose no digits
     rows, round_ = torch.from_numpy(x), x
 
-    def evidences(W: np.ndarray, stats: Statistics, weight: float = 1.0) -> np.ndarray:
+    def best(stats: Statistics, weight: float = 1.0) -> tuple[float, Shape]:
+        freedom = max(n - len(stats.n), 0) + dim + 2
+        W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
         light = stats.times(weight * n_rows / n)
-        return _evidences(W, light, alpha, strengths, mean_strengths)
+        values = _evidences(W, light, alpha, strengths, mean_strengths)
+        s, q = divmod(int(values.argmax()), len(mean_strengths))
+        return float(values.max()), Shape(W, strengths[s], mean_strengths[q])
 
-    single = chosen = None
-    best, alone, sure = -np.inf, -np.inf, parsimony == 0
+    together = np.zeros(n, dtype=np.int64)
+    every = label_statistics(rows, torch.from_numpy(together), 1, "full")
+    alone, single = best(every)
+    doubt = best(every, _SURE)[0]
+    found, sure = Pooled(single, together, single, 0.0), parsimony == 0
+    most = 0.0  # gain of two clusters worth as much as the best so far
     paths, further = (_QUICK_PATHS, _QUICK_FURTHER) if quick else (_PATHS, _FURTHER)
     for turn in range(paths):
-        before = best
+        before = most
         for labels, stats in _path(rows, round_, max_clusters, further):
-            k = len(stats.n)
-            freedom = max(n - k, 0) + dim + 2
-            W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
-            values = evidences(W, stats)
-            value = float(values.max())
-            s, q = divmod(int(values.argmax()), len(mean_strengths))
-            light = np.inf if sure else evidences(W, stats, _SURE).max()
-            if k == 1:  # every path begins with it
-                single = single or Pooled(W, strengths[s], mean_strengths[q], labels, value, 0.0)
-                alone = light
+            value, shape = best(stats)
+            gain = value - alone
+            if gain <= 0:
                 continue
-            assert single is not None
-            sure = sure or light > alone
-            gain = value - single.alone
-            if gain > 0 and (new := worth(gain, k, n_rows * dim, parsimony)) > best:
-                found = Pooled(W, strengths[s], mean_strengths[q], labels, single.alone, gain)
-                best, chosen = new, found
-        assert single is not None
-        if best <= before and turn:  # whitened once in any case
+            sure = sure or best(stats, _SURE)[0] > doubt
+            new = equal_gain(gain, len(stats.n), 2, n_rows, dim, parsimony)
+            if new > most:
+                most, found = new, Pooled(shape, labels, single, gain)
+        if most <= before and turn:  # whitened once in any case
             break
-        round_ = x @ whitener((chosen or single).covariance)
-    assert single is not None
-    return chosen if chosen is not None and sure else single
+        round_ = x @ whitener(found.shape.covariance)
+    return found if sure else Pooled(single, together, single, 0.0)
+
+
+def shaped_evidence(shape: Shape, stats: Statistics, alpha: float) -> float:
+    """Log evidence of the partition and rows, about zero, of clusters that are expected so."""
+    values = _evidences(shape.covariance, stats, alpha, (shape.strength,), (shape.mean_strength,))
+    return float(values[0, 0])
+
+
+def log_partition(n: Tensor, alpha: float) -> Tensor:
+    """What clusters of so many rows (...) earn by being clusters; nothing below one row."""
+    return torch.where(n >= 1, torch.lgamma(n) + np.log(alpha), 0.0)
 
 
 def whitener(covariance: np.ndarray) -> np.ndarray:
@@ -152,9 +177,8 @@ def _evidences(
     """Log evidence (S, Q) of a partition and of its rows about zero, for all m and κ₀."""
     axes = whitener(W)
     white = turned(stats, torch.from_numpy(axes))
-    # A cluster that counts for less than a row earns nothing by being one.
-    earned = torch.where(stats.n >= 1, torch.lgamma(stats.n) + np.log(alpha), 0.0).sum()
-    parts = earned + stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are denser before
+    denser = stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are, before they are turned
+    parts = log_partition(stats.n, alpha).sum() + denser
     m, kappas = (torch.tensor(v, dtype=torch.float64) for v in (strengths, mean_strengths))
     return (parts + round_evidences(white, m, kappas).sum(dim=-1)).numpy()
 
@@ -162,14 +186,12 @@ def _evidences(
 def _path(
     x: Tensor, round_: np.ndarray, max_clusters: int | None, further: int
 ) -> Iterator[tuple[np.ndarray, Statistics]]:
-    """Labels (N,) and statistics of cuts of Ward's tree of ``round_`` rows, from one cluster on."""
+    """Labels (N,) and statistics of cuts in two and more of Ward's tree of ``round_`` rows."""
     n = len(x)
     most = max(1, min(n // _LEAST_ROWS, _MOST, max_clusters or _MOST))
     if most == 1:
-        labels = np.zeros(n, dtype=np.int64)
-        yield labels, label_statistics(x, torch.from_numpy(labels), 1, "full")
         return
-    counts = set(range(1, min(_ALL, most) + 1))
+    counts = set(range(2, min(_ALL, most) + 1))
     counts |= set(np.geomspace(min(_ALL, most), most, further).round().astype(int).tolist())
     tree = linkage(round_, "ward")
     finest = cut_tree(tree, most)

@@ -59,9 +59,9 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     ----------
     init_n_clusters : int or "auto", default="auto"
         Clusters to begin with, by k-means. "auto" begins with those among which the covariance was
-        pooled or, with another prior, with one for every fifty rows and at most fifty. Beginning
-        with one works where a cut in two pays at every step, which it does not among many clusters
-        that form one cloud.
+        pooled or, with another prior, with one for every fifty rows and at most fifty. It alone
+        takes a skewed cloud of few rows for one cluster. Beginning with one works where a cut in
+        two pays at every step, which it does not among many clusters that form one cloud.
     encoder : transformer, torch.nn.Module, callable or None, default=None
         Trained already, it turns rows into the features that are clustered: anything with
         ``transform``, a network that takes float32 rows, or a function of an array. It is used as
@@ -84,9 +84,10 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         The knob for K where clusters run into each other: the share of what clusters bring on the
         average, in log evidence, that one more must bring; less where they are far apart. Lower,
         and there are more clusters. 0 is the plain model, which cuts clusters that are not Gaussian
-        into more pieces the more rows there are. Clusters that are well apart stay so whatever it
-        is, unless they have few of the rows: K clusters as far from each other need about
-        ``parsimony / K`` of them. See :mod:`asterism.functional.returns`.
+        into more pieces the more rows there are. Clusters that are well apart stay so, but not such
+        as have few of the rows (of K that are as far from each other each needs about
+        ``parsimony / K`` of them), or lie within groups that are farther apart by many times. See
+        :mod:`asterism.functional.returns`.
     coarsening : float or None, default=4000
         What all rows together count for at most, in rows. Lower, and faint clusters are taken for
         one. None lets all rows count.
@@ -125,7 +126,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     n_neighbors : int or None, default=None
         Merges are tried with so many nearest clusters, three in the paper; None tries all pairs.
     acceptance : {"greedy", "random"}, default="greedy"
-        Moves that pay, or any by chance as in a Metropolis-Hastings sampler.
+        Moves that pay, or any by chance, as in a Metropolis-Hastings sampler if ``parsimony=0``.
     min_rows : int or None, default=None
         Rows of the smallest cluster; None is five, and at least one more than the columns where
         covariances are full and not pooled. No cluster counts for less than one row, so that of
@@ -176,7 +177,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         the fit, and above zero where that finds what the rounds did not, or rows that the net has
         moved since.
     split_scales_ : ndarray of shape (K,)
-        Nearest ``prior_scale`` at which it would be made; NaN if none within a factor of 10,000.
+        Nearest ``prior_scale`` at which it would be made, what it must bring being the same; NaN if
+        none within a factor of 10,000.
     converged_ : bool
         Whether moves came to an end before ``max_rounds``, or none were asked for.
     history_ : list of dict
@@ -292,7 +294,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     def _fit(self, X: np.ndarray, y: Any, seed: int, start: np.ndarray | None = None) -> None:
         self.first_count(len(X))  # refused before any work
         X = self._fit_features(X)
-        scaled, prior, start, alone = self._begin(X, start, seed)
+        scaled, prior, start, single = self._begin(X, start, seed)
         self.mean_strength_, self.degrees_of_freedom_ = prior.kappa, prior.nu
         x, n_clusters = torch.from_numpy(scaled), int(start.max()) + 1
         if prior.covariance == "isotropic":
@@ -314,7 +316,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
                 self.concentration,
                 self._schedule(prior),
                 seed,
-                alone=alone,
+                single=single,
                 report=lambda move: _show(bar, move),
             )
             growth.start(start)
@@ -339,8 +341,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
             )
 
     def _schedule(self, prior: NormalWishart) -> Schedule:
-        alone = prior.covariance == "full" and not self._pools  # nothing lent by other clusters
-        least = max(_LEAST_ROWS, prior.dim + 1) if alone else _LEAST_ROWS
+        lent = prior.covariance != "full" or self._pools  # by columns or other clusters
+        least = _LEAST_ROWS if lent else max(_LEAST_ROWS, prior.dim + 1)
         return Schedule(
             lr=self.lr,
             batch_size=self.batch_size,

@@ -27,7 +27,14 @@ from asterism._validation import Interval, Real, StrOptions, at_least
 from asterism.exceptions import DataError
 from asterism.functional.contexts import some_rows
 from asterism.functional.niw import NormalWishart
-from asterism.functional.pooling import MEAN_STRENGTHS, STRENGTHS, Pooled, pool_covariance
+from asterism.functional.pooling import (
+    MEAN_STRENGTHS,
+    STRENGTHS,
+    Pooled,
+    Shape,
+    pool_covariance,
+    whitener,
+)
 from asterism.methods.nonparametric.conjugate import (
     FLAT,
     ConjugateMixin,
@@ -82,10 +89,10 @@ class ExpectationMixin(TurnedMixin):
 
     def _begin(
         self, X: np.ndarray, start: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, NormalWishart, np.ndarray, float | None]:
+    ) -> tuple[np.ndarray, NormalWishart, np.ndarray, Shape | None]:
         """Rows (N, q) as the net reads them, the prior for them, and labels (N,) to begin with.
 
-        And the log evidence of a single cluster, where its prior is another.
+        And what a single cluster is expected to be like, if not as others.
         """
         self._fit_coordinates(X)
         self.axes_, self.noise_ = None, 0.0
@@ -106,22 +113,24 @@ class ExpectationMixin(TurnedMixin):
 
     def _begin_pooled(
         self, X: np.ndarray, start: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, NormalWishart, np.ndarray, float | None]:
+    ) -> tuple[np.ndarray, NormalWishart, np.ndarray, Shape | None]:
         rows = self._turned(some_rows(X, _POOL_ROWS, seed))
         found = self._pool(rows, len(X))
-        unit = self._whiten(found.covariance, rows)
-        # Rows are as many times denser before.
-        denser = -np.linalg.slogdet(found.covariance)[1] / 2 - rows.shape[1] * np.log(unit)
-        alone = found.alone - len(X) * self.row_weight_ * float(denser)
+        unit = self._whiten(found.shape.covariance, rows)
+        axes = whitener(found.shape.covariance) / unit
+        single = found.single._replace(
+            covariance=self._scale * axes.T @ found.single.covariance @ axes,
+            mean_strength=self._kappa(found.single),
+        )
         x = self._single(X)
-        prior = self._pooled_prior(x, found, unit)
+        prior = self._pooled_prior(x, found.shape, unit)
         if start is None and self.init_n_clusters != "auto":
             start = kmeans_start(x, self.first_count(len(X)), seed)
         elif start is None:
             start = found.labels
             if len(X) > len(rows):
                 start = _by_nearest_mean(x, some_rows(x, _POOL_ROWS, seed), start)
-        return x, prior, start, alone
+        return x, prior, start, single
 
     def _pool(self, rows: np.ndarray, n_rows: int, quick: bool = False) -> Pooled:
         """What turned rows (M, q), a sample of so many, say of their clusters."""
@@ -129,7 +138,7 @@ class ExpectationMixin(TurnedMixin):
         steady = np.maximum(variance, max(FLAT * float(variance.mean()), 1e-12))
         return pool_covariance(
             rows,
-            n_rows * self.row_weight_,
+            min(n_rows * self.row_weight_, len(rows)),  # which tell no more than they are
             _STEADY * steady,
             alpha=self.concentration,
             parsimony=self.parsimony,
@@ -191,16 +200,18 @@ class ExpectationMixin(TurnedMixin):
             )
         return self.degrees_of_freedom - dim - 1
 
-    def _pooled_prior(self, x: np.ndarray, found: Pooled, unit: float) -> NormalWishart:
+    def _pooled_prior(self, x: np.ndarray, shape: Shape, unit: float) -> NormalWishart:
         """The prior for turned rows (N, q), whose clusters are as wide as ``unit`` says."""
         self.covariance_ = "full"
-        kappa = found.mean_strength * (self._scale if self.mean_strength is None else 1.0)
         return NormalWishart(
             torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
-            torch.full((x.shape[1],), self._scale * found.strength / unit**2, dtype=torch.float64),
-            kappa,
-            x.shape[1] + 1 + found.strength,
+            torch.full((x.shape[1],), self._scale * shape.strength / unit**2, dtype=torch.float64),
+            self._kappa(shape),
+            x.shape[1] + 1 + shape.strength,
         )
+
+    def _kappa(self, shape: Shape) -> float:
+        return shape.mean_strength * (self._scale if self.mean_strength is None else 1.0)
 
     def _make_prior(self, x: np.ndarray) -> NormalWishart:
         prior = super()._make_prior(x)

@@ -12,7 +12,6 @@ followed. Halves that are merged again, or of which one is dropped, were split i
 cluster is not tried in the next round, and after the second time never again.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 from asterism.functional.niw import NormalWishart, Statistics, label_statistics
+from asterism.functional.pooling import Shape, log_partition, shaped_evidence
 from asterism.functional.returns import equal_gain
 from asterism.functional.splits import (
     halves_ratio,
@@ -43,9 +43,10 @@ _SAMPLE = 1024  # rows of a cluster through which its halves are searched
 class Growth(Learning):
     """One fit: what learns, and what has been moved."""
 
-    alone: float | None = None  # log evidence of a single cluster, if its prior is another
+    single: Shape | None = None  # what a single cluster is expected to be like, if not as others
     report: Callable[[dict[str, Any]], None] = lambda _: None
     moves: list[dict[str, Any]] = field(default_factory=list, init=False)
+    alone: float = field(init=False)  # tempered log evidence of a single cluster
 
     # --- the whole ----------------------------------------------------------------------------
 
@@ -56,9 +57,7 @@ class Growth(Learning):
         self.barred = torch.zeros(self.module.n_clusters, dtype=torch.bool)
         self.born = torch.full((self.module.n_clusters,), -1)  # the split a cluster came of
         self._take(self._own_statistics())
-        if self.alone is None:
-            every = Statistics(*(part.sum(dim=0, keepdim=True) for part in self.stats))
-            self.alone = self._evidence(every)
+        self.alone = self._evidence_alone()
         self._follow()
 
     def run(self) -> bool:
@@ -88,13 +87,14 @@ class Growth(Learning):
         return settled
 
     def best_splits(self, priors: Sequence[NormalWishart]) -> tuple[np.ndarray, np.ndarray]:
-        """Log-ratio (K,) of the best split of each cluster, and which prior would let it happen.
+        """Log-ratio (K,) of the best split of each cluster, less what it must bring.
 
-        That is the number (K,) of the first of ``priors`` under which it pays, -1 if none.
+        And the number (K,) of the first of ``priors`` under which it would bring it, -1 if none.
         """
         which = torch.arange(self.module.n_clusters)
         _, stats = self._halves(which)
-        price = self._price()
+        gain, k = self._gain(self._own_statistics())
+        price = self._equal_gain(gain, k, k + 1) - gain
         found = torch.stack([self._split_ratios(stats, prior) for prior in priors])  # (P, K)
         pays = found > price
         first = torch.where(pays.any(dim=0), pays.int().argmax(dim=0), -1)
@@ -112,7 +112,7 @@ class Growth(Learning):
         accepted = torch.zeros(0, dtype=torch.bool)
         if len(which):
             directions, stats = self._halves(which)
-            ratios = self._split_ratios(stats, self.prior) - self._price()
+            ratios = self._beyond_price(self._split_ratios(stats, self.prior))
             accepted = self._accept(ratios)
             if plan.max_clusters is not None:  # the best of them
                 rank = torch.where(accepted, -ratios, torch.inf).argsort().argsort()
@@ -134,26 +134,42 @@ class Growth(Learning):
         light = stats.times(self.schedule.zeta)
         return log_split_ratio(light.of(0), light.of(1), prior, self.alpha, self.least)
 
-    def _price(self) -> float:
-        """What a split must bring."""
-        gain, k = self._gain(self._own_statistics()), self.module.n_clusters
-        return self._equal_gain(gain, k, k + 1) - gain
+    def _beyond_price(self, ratios: Tensor) -> Tensor:
+        """What splits (B,) bring beyond what they must, the better ones made first."""
+        gain, k = self._gain(self._own_statistics())
+        beyond = ratios.clone()
+        for i in ratios.argsort(descending=True).tolist():
+            beyond[i] -= self._equal_gain(gain, k, k + 1) - gain
+            if beyond[i] > 0:
+                gain, k = gain + float(ratios[i]), k + 1
+        return beyond
 
     def _equal_gain(self, gain: float, k: int, other: int) -> float:
-        room = len(self.x) * self.schedule.zeta * self.x.shape[1]
-        return equal_gain(gain, k, other, room, self.schedule.parsimony)
+        n_rows = len(self.x) * self.schedule.zeta
+        axes = self.prior.columns or self.x.shape[1]
+        return equal_gain(gain, k, other, n_rows, axes, self.schedule.parsimony)
+
+    def _gain(self, stats: Statistics) -> tuple[float, int]:
+        """What evidence clusters have beyond that of a single one, and how many are not empty."""
+        return self._evidence(stats) - self.alone, int((stats.n > 0).sum())
 
     def _evidence(self, stats: Statistics) -> float:
         """Tempered log evidence of a partition and of its rows."""
         light = stats.times(self.schedule.zeta)
-        # A cluster that counts for less than a row earns nothing by being one.
-        earned = torch.where(light.n >= 1, torch.lgamma(light.n) + math.log(self.alpha), 0.0)
-        return float((earned + self.prior.log_evidence(light)).sum())
+        return float((log_partition(light.n, self.alpha) + self.prior.log_evidence(light)).sum())
 
-    def _gain(self, stats: Statistics) -> float:
-        """What that of clusters has beyond that of a single one."""
-        assert self.alone is not None
-        return self._evidence(stats) - self.alone
+    def _evidence_alone(self) -> float:
+        every = Statistics(*(part.sum(dim=0, keepdim=True) for part in self.stats))
+        if self.single is None:
+            return self._evidence(every)
+        n, total, mean = every.n, every.total, self.prior.mean
+        cross = total.mT @ mean[None]
+        about = Statistics(
+            n,
+            total - n[:, None] * mean,
+            every.square - cross - cross.mT + n[:, None, None] * torch.outer(mean, mean),
+        )
+        return shaped_evidence(self.single, about.times(self.schedule.zeta), self.alpha)
 
     @property
     def least(self) -> float:
@@ -215,17 +231,16 @@ class Growth(Learning):
         pairs: list[tuple[int, int]] = []
         found: list[float] = []
         open_ = torch.ones(len(ratios), dtype=torch.bool)
-        gain, k = self._gain(stats), before
+        gain, k = self._gain(stats)
         while open_.sum() > 1:
-            allowed = gain - self._equal_gain(gain, k, k - 1)
-            left = torch.where(open_[:, None] & open_, ratios + allowed, -torch.inf)
+            left = torch.where(open_[:, None] & open_, ratios, -torch.inf)
             best = int(left.argmax())
             i, j = divmod(best, len(ratios))
-            value = left[i, j]
+            value = left[i, j] + gain - self._equal_gain(gain, k, k - 1)
             found.append(float(value))
             if not bool(self._accept(value)):
                 break
-            gain, k = gain + float(ratios[i, j]), k - 1
+            gain, k = gain + float(left[i, j]), k - 1
             pairs.append((i, j))
             open_[[i, j]] = False
         if pairs:
