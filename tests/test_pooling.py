@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from asterism import AutoKMeans, DeepDPM
 from asterism.functional import pooling
-from asterism.functional.niw import NormalWishart, label_statistics, round_evidences
+from asterism.functional.niw import NormalWishart, label_statistics
 from asterism.functional.pooling import (
     MEAN_STRENGTHS,
     STRENGTHS,
@@ -18,6 +18,7 @@ from asterism.functional.pooling import (
     turned,
     whitener,
 )
+from asterism.functional.widths import round_evidences
 from conftest import LIGHT
 
 QUICK = {**LIGHT["deepdpm"], "random_state": 0}

@@ -36,7 +36,7 @@ __all__ = [
     "Statistics",
     "gather_statistics",
     "label_statistics",
-    "round_evidences",
+    "spread_evidence",
 ]
 
 COVARIANCES = ("full", "diagonal", "isotropic")
@@ -61,6 +61,13 @@ class Statistics(NamedTuple):
     def times(self, factor: float) -> "Statistics":
         """Those of as many times the rows."""
         return Statistics(*(part * factor for part in self))
+
+    def about(self, mean: Tensor) -> "Statistics":
+        """Those of the rows less ``mean`` (D,), of full products."""
+        n, total = self.n, self.total
+        cross = total.unsqueeze(-1) * mean
+        square = self.square - cross - cross.mT + n[..., None, None] * torch.outer(mean, mean)
+        return Statistics(n, total - n.unsqueeze(-1) * mean, square)
 
     def at(self, index: Tensor | slice | int) -> "Statistics":
         """Those of some clusters."""
@@ -139,7 +146,7 @@ class NormalWishart:
         shrink = columns / 2 * (math.log(self.kappa) - kappa.log())
         if self.covariance == "full":
             nu = torch.tensor(self.nu, dtype=n.dtype)
-            return shrink + _spread_evidence(n, nu, self.scale.log().sum(), _log_det(psi), self.dim)
+            return shrink + spread_evidence(n, nu, self.scale.log().sum(), _log_det(psi), self.dim)
         # Inverse gamma: one variance for each column, or for all.
         a0, b0 = self._shape, self._psi0 / 2
         width = 1 if self.covariance == "diagonal" else columns
@@ -149,16 +156,21 @@ class NormalWishart:
         constant = -n * columns / 2 * math.log(2 * math.pi)
         return shrink + constant + gain.sum(dim=-1) + gammas * b0.shape[-1]
 
-    def mode(self, stats: Statistics) -> Gaussians:
-        """Most probable mean and covariance of each cluster."""
-        kappa, n = self.kappa + stats.n, stats.n
-        mean = (self.kappa * self.mean + stats.total) / kappa.unsqueeze(-1)
-        psi = self._psi(stats)
+    def mode(self, stats: Statistics, width: Tensor | None = None) -> Gaussians:
+        """Most probable mean and covariance of each cluster.
+
+        With ``width`` (...) of clusters with full covariances that are expected to have so many
+        times the covariance, their means as far apart.
+        """
+        kappa0 = self.kappa * (torch.ones_like(stats.n) if width is None else width)
+        kappa, n = kappa0 + stats.n, stats.n
+        mean = (kappa0.unsqueeze(-1) * self.mean + stats.total) / kappa.unsqueeze(-1)
+        psi = self._psi(stats, width)
         if self.covariance == "full":
             covariance = psi / (self.nu + n + self.dim + 2)[..., None, None]
             return Gaussians(mean, _inverse_cholesky(covariance))
-        width = 1 if self.covariance == "diagonal" else self.dim
-        variance = psi / (2 * self._shape + n * width + width + 2).unsqueeze(-1)
+        each = 1 if self.covariance == "diagonal" else self.dim
+        variance = psi / (2 * self._shape + n * each + each + 2).unsqueeze(-1)
         return Gaussians(mean, variance.rsqrt().expand_as(mean))
 
     def expected(self, stats: Statistics) -> tuple[Gaussians, Tensor]:
@@ -212,18 +224,19 @@ class NormalWishart:
     def _psi0(self) -> Tensor:
         return self.scale if self.covariance == "diagonal" else self.scale.mean().reshape(1)
 
-    def _psi(self, stats: Statistics) -> Tensor:
+    def _psi(self, stats: Statistics, width: Tensor | None = None) -> Tensor:
         """Ψ (..., D, D), or its diagonal (..., D), or the trace's part of that, (..., 1)."""
         n = stats.n.unsqueeze(-1)
         mean = stats.total / n.clamp_min(1e-300)
         offset = mean - self.mean
-        pull = self.kappa * n / (self.kappa + n)
+        wide = torch.ones_like(n) if width is None else width.unsqueeze(-1)
+        pull = self.kappa * wide * n / (self.kappa * wide + n)
         if self.covariance == "full":
             # The scatter is symmetric up to rounding, and made so.
             scatter = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
             outer = offset.unsqueeze(-1) * offset.unsqueeze(-2) * pull.unsqueeze(-1)
             psi = scatter + outer
-            return (psi + psi.mT) / 2 + torch.diag(self.scale)
+            return (psi + psi.mT) / 2 + wide.unsqueeze(-1) * torch.diag(self.scale)
         spread = (stats.square - stats.total * mean).clamp_min(0) + pull * offset.square()
         if self.covariance == "diagonal":
             return self.scale + spread
@@ -291,33 +304,7 @@ def label_statistics(x: Tensor, labels: Tensor, k: int, covariance: str) -> Stat
     return Statistics(counts.double(), total, square)
 
 
-def round_evidences(stats: Statistics, strengths: Tensor, kappas: Tensor) -> Tensor:
-    """Log f (S, Q, K) of K clusters under priors about zero: Ψ₀ = m I, ν₀ = D + 1 + m, and κ₀.
-
-    As :meth:`NormalWishart.log_evidence` with full covariances, for each m of ``strengths`` (S,)
-    and κ₀ of ``kappas`` (Q,) at once: with λ the eigenvalues of a cluster's scatter, o its mean
-    along their axes and c = κ₀n / (κ₀ + n),
-
-        |Ψ| = Π_d (λ_d + m) · (1 + c Σ_d o_d² / (λ_d + m))
-
-    >>> one = Statistics(torch.ones(1), torch.zeros(1, 2), torch.zeros(1, 2, 2))
-    >>> round_evidences(one, torch.tensor([1.0, 5.0]), torch.tensor([1e-4])).shape
-    torch.Size([2, 1, 1])
-    """
-    n, dim = stats.n, stats.total.shape[-1]
-    mean = stats.total / n.clamp_min(1e-300).unsqueeze(-1)
-    scatter = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
-    values, axes = torch.linalg.eigh((scatter + scatter.mT) / 2)
-    along = (axes.mT @ mean.unsqueeze(-1)).squeeze(-1).square()  # (K, D)
-    m, kappa = strengths[:, None, None], kappas[:, None]
-    spread = values.clamp_min(0) + m.unsqueeze(-1)  # (S, 1, K, D)
-    log_det = spread.log().sum(dim=-1)
-    log_det = log_det + torch.log1p(kappa * n / (kappa + n) * (along / spread).sum(dim=-1))
-    shrink = dim / 2 * (kappa.log() - (kappa + n).log())
-    return shrink + _spread_evidence(n, dim + 1 + m, dim * m.log(), log_det, dim)
-
-
-def _spread_evidence(n: Tensor, nu: Tensor, before: Tensor, after: Tensor, dim: int) -> Tensor:
+def spread_evidence(n: Tensor, nu: Tensor, before: Tensor, after: Tensor, dim: int) -> Tensor:
     """What n rows say of a covariance, from ν₀ and log |Ψ₀| before them and log |Ψ| after."""
     return (
         torch.special.multigammaln((nu + n) / 2, dim)

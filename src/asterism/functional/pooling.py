@@ -6,8 +6,9 @@ evidence of all rows tells it. Along the path of Ward's merges, for every number
     W     covariance within the clusters, pooled
     Ψ₀ = m W,   ν₀ = D + 1 + m      so that clusters expect W, as if they had seen m rows of it
     κ₀                              so that means vary by W / κ₀
+    τ                               so that widths differ, see ``functional.widths``, or zero
 
-and of all m and κ₀ those of the largest evidence of partition and rows are taken,
+and of all m, κ₀ and τ those of the largest evidence of partition and rows are taken,
 
     Σ_k [log α + log Γ(n_k) + log f(X_k)]
 
@@ -40,8 +41,9 @@ from scipy.cluster.hierarchy import linkage
 from torch import Tensor
 
 from asterism.functional.hierarchy import cut_tree
-from asterism.functional.niw import Statistics, label_statistics, round_evidences
+from asterism.functional.niw import Statistics, label_statistics
 from asterism.functional.returns import equal_gain
+from asterism.functional.widths import round_evidences, shared_shape
 
 __all__ = [
     "MEAN_STRENGTHS",
@@ -74,6 +76,7 @@ class Shape(NamedTuple):
     covariance: np.ndarray  # (D, D) W
     strength: float  # m
     mean_strength: float  # κ₀
+    spread: float = 0.0  # τ
 
 
 class Pooled(NamedTuple):
@@ -95,13 +98,16 @@ def pool_covariance(
     max_clusters: int | None = None,
     strengths: Sequence[float] = STRENGTHS,
     mean_strengths: Sequence[float] = MEAN_STRENGTHS,
+    spreads: Sequence[float] = (0.0,),
+    n_axes: int | None = None,
     quick: bool = False,
 ) -> Pooled:
     """Pool the covariance of rows (N, D) that stand for ``n_rows``.
 
     ``steady`` (D,) are variances that W is drawn to, by D + 2 rows' worth, so that it is one of
-    full rank. ``parsimony`` is that of ``functional.returns``. ``quick`` looks at fewer partitions,
-    to compare rather than to keep: the gain may be less.
+    full rank. ``parsimony`` is that of ``functional.returns``, where D is ``n_axes`` if
+    given. ``spreads`` are the τ to choose from. ``quick`` looks at fewer partitions, to compare
+    rather than to keep: the gain may be less.
 
     >>> chance = np.random.default_rng(0)
     >>> x = chance.standard_normal((300, 2)) + 20 * np.eye(2)[np.arange(300) % 2]
@@ -117,9 +123,14 @@ def pool_covariance(
         freedom = max(n - len(stats.n), 0) + dim + 2
         W = (_scatter(stats).numpy() + (dim + 2) * np.diag(steady)) / freedom
         light = stats.times(weight * n_rows / n)
-        values = _evidences(W, light, alpha, strengths, mean_strengths)
-        s, q = divmod(int(values.argmax()), len(mean_strengths))
-        return float(values.max()), Shape(W, strengths[s], mean_strengths[q])
+        found = []
+        for tau in spreads if len(stats.n) > 1 else (0.0,):
+            own = W if tau == 0 else _shared(stats, W, steady)
+            values = _evidences(own, light, alpha, strengths, mean_strengths, tau)
+            s, q = divmod(int(values.argmax()), len(mean_strengths))
+            shape = Shape(own, strengths[s], mean_strengths[q], tau)
+            found.append((float(values.max()), shape))
+        return max(found, key=lambda pair: pair[0])
 
     together = np.zeros(n, dtype=np.int64)
     every = label_statistics(rows, torch.from_numpy(together), 1, "full")
@@ -136,7 +147,7 @@ def pool_covariance(
             if gain <= 0:
                 continue
             sure = sure or best(stats, _SURE)[0] > doubt
-            new = equal_gain(gain, len(stats.n), 2, n_rows, dim, parsimony)
+            new = equal_gain(gain, len(stats.n), 2, n_rows, n_axes or dim, parsimony)
             if new > most:
                 most, found = new, Pooled(shape, labels, single, gain)
         if most <= before and turn:  # whitened once in any case
@@ -147,8 +158,8 @@ def pool_covariance(
 
 def shaped_evidence(shape: Shape, stats: Statistics, alpha: float) -> float:
     """Log evidence of the partition and rows, about zero, of clusters that are expected so."""
-    values = _evidences(shape.covariance, stats, alpha, (shape.strength,), (shape.mean_strength,))
-    return float(values[0, 0])
+    one = ((shape.strength,), (shape.mean_strength,), shape.spread)
+    return float(_evidences(shape.covariance, stats, alpha, *one)[0, 0])
 
 
 def log_partition(n: Tensor, alpha: float) -> Tensor:
@@ -173,6 +184,7 @@ def _evidences(
     alpha: float,
     strengths: Sequence[float],
     mean_strengths: Sequence[float],
+    spread: float,
 ) -> np.ndarray:
     """Log evidence (S, Q) of a partition and of its rows about zero, for all m and κ₀."""
     axes = whitener(W)
@@ -180,7 +192,7 @@ def _evidences(
     denser = stats.n.sum() * np.linalg.slogdet(axes)[1]  # rows are, before they are turned
     parts = log_partition(stats.n, alpha).sum() + denser
     m, kappas = (torch.tensor(v, dtype=torch.float64) for v in (strengths, mean_strengths))
-    return (parts + round_evidences(white, m, kappas).sum(dim=-1)).numpy()
+    return (parts + round_evidences(white, m, kappas, spread).sum(dim=-1)).numpy()
 
 
 def _path(
@@ -214,3 +226,11 @@ def _path(
 def _scatter(stats: Statistics) -> Tensor:
     """Σ_k of the products (D, D) about the clusters' own means."""
     return stats.square.sum(dim=0) - (stats.total / stats.n.unsqueeze(-1)).mT @ stats.total
+
+
+def _shared(stats: Statistics, W: np.ndarray, steady: np.ndarray) -> np.ndarray:
+    """W (D, D) of clusters of which each has a width of its own."""
+    mean = stats.total / stats.n.unsqueeze(-1)
+    scatters = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
+    start, least = torch.from_numpy(W), torch.from_numpy(np.diag(steady))
+    return shared_shape(scatters, stats.n, start, least).numpy()

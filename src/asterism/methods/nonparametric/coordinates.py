@@ -5,13 +5,15 @@
     whitened    by the covariance W within clusters, see ``functional.pooling``, so that clusters
                 are about round and what is expected of them is one number
     y = (x − offset) · factor @ A,   A = V W^−½ / unit
+    directions  rows of unit length that point to all sides, such as embeddings: their parts along
+                V are brought to one length again, as what the axes leave out has made them shorter
 
 The unit makes the mean variance of y one. What the axes leave out is noise, the same in all
 directions, as in probabilistic principal components:
 
     log p(x) = log p(y) + ½ log|AᵀA| − |r|² / 2σ² − (D − q)/2 log 2πσ² + Σ log factor
 
-with r the part of a scaled row outside the axes.
+with r the part of a scaled row outside the axes. Of directions, p(y) is that of the longer row.
 
 Tipping & Bishop, "Probabilistic principal component analysis", Journal of the Royal Statistical
 Society B 1999.
@@ -24,6 +26,7 @@ from sklearn.decomposition import PCA
 from asterism.functional.contexts import some_rows
 from asterism.functional.niw import Gaussians
 from asterism.functional.pooling import whitener
+from asterism.functional.scaling import unit_rows
 from asterism.methods.nonparametric.conjugate import FLAT, ConjugateMixin
 
 __all__ = ["TurnedMixin"]
@@ -31,6 +34,7 @@ __all__ = ["TurnedMixin"]
 _MOST_TOLD = 128  # columns of which covariances are told
 _AXIS_ROWS = 20_000  # looked at
 _FARTHEST = 1e15
+_SAME_LENGTH, _ALL_SIDES = 1e-3, 0.5  # of rows, and of their mean, that are directions
 
 
 class TurnedMixin(ConjugateMixin):
@@ -38,11 +42,17 @@ class TurnedMixin(ConjugateMixin):
 
     axes_: np.ndarray | None  # (D, q) A
     noise_: float  # σ² of scaled rows; zero where the axes leave nothing out
+    length_: float | None  # of directions along the axes
 
     # --- fit ----------------------------------------------------------------------------------
 
     def _fit_axes(
-        self, X: np.ndarray, most: int, seed: int, columns: np.ndarray | None = None
+        self,
+        X: np.ndarray,
+        most: int,
+        seed: int,
+        columns: np.ndarray | None = None,
+        directions: bool = False,
     ) -> None:
         """Choose at most so many leading axes, of those along which rows vary.
 
@@ -61,8 +71,20 @@ class TurnedMixin(ConjugateMixin):
             return
         self.axes_ = np.zeros((dim, q))
         self.axes_[columns] = found.components_[:q].T
-        left = np.square(rows).sum() - np.square(rows @ self.axes_).sum()
+        inside = np.square(rows @ self.axes_).sum()
+        left = np.square(rows).sum() - inside
+        self.length_ = float(np.sqrt(inside / n)) if directions else None
         self.noise_ = max(float(left) / (n * (dim - q)), FLAT * varied)
+
+    def _are_directions(self, X: np.ndarray) -> bool:
+        """Whether rows have unit length, up to a common factor, and do not lie on one side."""
+        if self.scaling_ == "standard":
+            return False
+        rows = unit_rows(X) if self.scaling_ == "rows" else X
+        lengths = np.linalg.norm(rows, axis=1)
+        mean = float(lengths.mean())
+        even = float(np.abs(lengths - mean).max()) <= _SAME_LENGTH * mean
+        return even and float(np.linalg.norm(rows.mean(axis=0))) < _ALL_SIDES * mean
 
     def _whiten(self, covariance: np.ndarray, rows: np.ndarray) -> float:
         """Turn on by what makes the covariance that of round clusters; and the unit of it.
@@ -78,7 +100,20 @@ class TurnedMixin(ConjugateMixin):
 
     def _turned(self, X: np.ndarray) -> np.ndarray:
         scaled = self._scaled(X)
-        return scaled if self.axes_ is None else scaled @ self.axes_
+        if self.axes_ is None:
+            return scaled
+        turned = scaled @ self.axes_
+        if self.length_ is None:
+            return turned
+        # The axes are a product of V, along which lengths are meant, and of what QR tells.
+        along = np.linalg.solve(np.linalg.qr(self.axes_)[1].T, turned.T).T
+        return turned * self._stretch(along)
+
+    def _stretch(self, along: np.ndarray) -> np.ndarray:
+        """By how much (N, 1) directions (N, q) must be lengthened."""
+        assert self.length_ is not None
+        lengths = np.linalg.norm(along, axis=1, keepdims=True)
+        return self.length_ / np.maximum(lengths, FLAT * self.length_)
 
     def _clipped(self, X: np.ndarray) -> np.ndarray:
         """Turned rows; those beyond the range of single precision's squares moved to its end."""

@@ -12,8 +12,8 @@ And in moves, statistics of N rows count for ζ = c / N of themselves where ther
 ``coarsening``, so that what is faint does not add up.
 
 How wide clusters are and how far apart is learnt from the rows first, and is what the prior expects
-(``nonparametric.expectations``); wide rows are clustered along their leading axes
-(``nonparametric.coordinates``).
+(``nonparametric.expectations``); wide rows are clustered along their leading axes, and wide rows of
+unit length, such as embeddings, by their direction (``nonparametric.coordinates``).
 
 Ronen, Finder & Freifeld, "DeepDPM: deep clustering with an unknown number of clusters", CVPR 2022;
 Miller & Dunson, "Robust Bayesian inference via coarsening", JASA 2019.
@@ -86,8 +86,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         and there are more clusters. 0 is the plain model, which cuts clusters that are not Gaussian
         into more pieces the more rows there are. Clusters that are well apart stay so, but not such
         as have few of the rows (of K that are as far from each other each needs about
-        ``parsimony / K`` of them), or lie within groups that are farther apart by many times. See
-        :mod:`asterism.functional.returns`.
+        ``parsimony / K`` of them), or lie within groups that are farther apart by many times. Less
+        is asked where rows are directions, see ``length_`` and :mod:`asterism.functional.returns`.
     coarsening : float or None, default=4000
         What all rows together count for at most, in rows. Lower, and faint clusters are taken for
         one. None lets all rows count.
@@ -164,6 +164,10 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         Kind of the covariances, where "auto" has chosen it.
     mean_strength_, degrees_of_freedom_ : float
         κ₀ and ν₀ of the prior, where they were found.
+    length_ : float or None
+        Where rows are directions, of unit length and pointing to all sides, as embeddings are, and
+        were reduced: what their parts along the axes are brought to. Clusters then have widths of
+        their own, see :mod:`asterism.functional.widths`. None where they are not.
     row_weight_ : float
         What each row counted for in moves, after ``coarsening``.
     split_merge_history_ : list of dict
@@ -357,6 +361,7 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
             max_clusters=self.max_clusters,
             zeta=self.row_weight_,
             parsimony=self.parsimony,
+            n_axes=self._told_apart_along(prior.dim),
         )
 
     def _reorder(self, order: np.ndarray) -> None:

@@ -13,6 +13,10 @@ clusters, beyond that for a single one, is largest: what the others hold is then
 the partition. And a flag, a column of two values or that hardly varies, has no variance in some
 clusters, which makes them out to be of different shape: it is left out where there are few columns,
 and of many it has hardly a part in the leading axes.
+
+Where rows are directions, such as embeddings of unit length, clusters have widths of their own
+(``functional.widths``), and a further one is not asked for what more than ten axes could bring:
+classes of embeddings that resemble each other differ along few, however many all need together.
 """
 
 from dataclasses import replace
@@ -35,6 +39,7 @@ from asterism.functional.pooling import (
     pool_covariance,
     whitener,
 )
+from asterism.functional.widths import OwnWidths
 from asterism.methods.nonparametric.conjugate import (
     FLAT,
     ConjugateMixin,
@@ -51,6 +56,8 @@ _POOL_ROWS, _TRIAL_ROWS = (
     4_000,
     1_500,
 )  # in which the covariance is pooled, and numbers of axes tried
+_DIRECTED_AXES = 10  # along which clusters of directions may differ
+_SPREADS = (0.0, 0.5, 1.0)  # τ, of the widths of their clusters
 _TIED = 0.9  # of the rows, equal in a column that is left out
 _PART = 0.05  # of the variance, what is expected within a cluster
 _STEADY = 0.005  # of it, what the pooled covariance is drawn to
@@ -95,12 +102,13 @@ class ExpectationMixin(TurnedMixin):
         And what a single cluster is expected to be like, if not as others.
         """
         self._fit_coordinates(X)
-        self.axes_, self.noise_ = None, 0.0
+        self.axes_, self.noise_, self.length_ = None, 0.0, None
         most = self._most_axes(*X.shape)
         chooses = self._pools and self.n_components == "auto"
         columns = _spread_columns(some_rows(X, _POOL_ROWS, seed)) if chooses else None
+        directions = self._pools and self._are_directions(X)
         if self._pools or most < X.shape[1]:
-            self._fit_axes(X, most, seed, columns)
+            self._fit_axes(X, most, seed, columns, directions)
         self.row_weight_ = self._temper(len(X))
         if chooses:
             self._leave_out_axes(X, seed, columns)
@@ -145,6 +153,8 @@ class ExpectationMixin(TurnedMixin):
             max_clusters=self.max_clusters,
             strengths=STRENGTHS if self.degrees_of_freedom is None else (self._strength(dim),),
             mean_strengths=MEAN_STRENGTHS if self.mean_strength is None else (self.mean_strength,),
+            spreads=(0.0,) if self.length_ is None else _SPREADS,
+            n_axes=self._told_apart_along(dim),
             quick=quick,
         )
 
@@ -156,10 +166,18 @@ class ExpectationMixin(TurnedMixin):
         if not fewer or not rows.var() > 0:
             return
         along = PCA(random_state=seed).fit_transform(rows)
-        gains = {q: self._pool(along[:, :q], len(X), quick=True).gain for q in (dim, *fewer)}
+        gains = {}
+        for q in (dim, *fewer):
+            part = along[:, :q]
+            part = part if self.length_ is None else part * self._stretch(part)
+            gains[q] = self._pool(part, len(X), quick=True).gain
         best = max(gains, key=lambda q: gains[q])
         if best < dim:
-            self._fit_axes(X, best, seed, columns)
+            self._fit_axes(X, best, seed, columns, self.length_ is not None)
+
+    def _told_apart_along(self, dim: int) -> int | None:
+        """Axes, of so many, along which a further cluster may differ; None is all."""
+        return None if self.length_ is None else min(dim, _DIRECTED_AXES)
 
     @property
     def _pools(self) -> bool:
@@ -203,12 +221,15 @@ class ExpectationMixin(TurnedMixin):
     def _pooled_prior(self, x: np.ndarray, shape: Shape, unit: float) -> NormalWishart:
         """The prior for turned rows (N, q), whose clusters are as wide as ``unit`` says."""
         self.covariance_ = "full"
-        return NormalWishart(
+        expected = (
             torch.from_numpy(x.mean(axis=0, dtype=np.float64)),
             torch.full((x.shape[1],), self._scale * shape.strength / unit**2, dtype=torch.float64),
             self._kappa(shape),
             x.shape[1] + 1 + shape.strength,
         )
+        if shape.spread:
+            return OwnWidths(*expected, spread=shape.spread)
+        return NormalWishart(*expected)
 
     def _kappa(self, shape: Shape) -> float:
         return shape.mean_strength * (self._scale if self.mean_strength is None else 1.0)

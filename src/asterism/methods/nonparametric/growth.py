@@ -146,7 +146,7 @@ class Growth(Learning):
 
     def _equal_gain(self, gain: float, k: int, other: int) -> float:
         n_rows = len(self.x) * self.schedule.zeta
-        axes = self.prior.columns or self.x.shape[1]
+        axes = self.schedule.n_axes or self.prior.columns or self.x.shape[1]
         return equal_gain(gain, k, other, n_rows, axes, self.schedule.parsimony)
 
     def _gain(self, stats: Statistics) -> tuple[float, int]:
@@ -162,13 +162,7 @@ class Growth(Learning):
         every = Statistics(*(part.sum(dim=0, keepdim=True) for part in self.stats))
         if self.single is None:
             return self._evidence(every)
-        n, total, mean = every.n, every.total, self.prior.mean
-        cross = total.mT @ mean[None]
-        about = Statistics(
-            n,
-            total - n[:, None] * mean,
-            every.square - cross - cross.mT + n[:, None, None] * torch.outer(mean, mean),
-        )
+        about = every.about(self.prior.mean)
         return shaped_evidence(self.single, about.times(self.schedule.zeta), self.alpha)
 
     @property

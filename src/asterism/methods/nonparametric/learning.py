@@ -45,6 +45,7 @@ class Schedule:
     max_clusters: int | None = None
     zeta: float = 1.0
     parsimony: float = 0.0
+    n_axes: int | None = None  # along which clusters may differ, if not all
 
 
 @dataclass
