@@ -197,6 +197,25 @@ def test_parsimony_decides_on_a_merge_that_evidence_would_not_make():
         assert (growth.moves[-1]["best_log_ratio"] > 0) == made
 
 
+def test_within_max_clusters_the_better_split_is_made(monkeypatch):
+    """The second of two splits has a lower price, but only once the first is made."""
+    chance = np.random.default_rng(0)
+    labels = np.arange(4000) % 2
+    growth = parsimonious(chance.standard_normal((4000, 2)) + 20 * labels[:, None], labels)
+    growth.schedule = replace(growth.schedule, max_clusters=3)
+    monkeypatch.setattr(growth, "_split_ratios", lambda *_: torch.tensor([546.0, 556.0]))
+    monkeypatch.setattr(growth, "_gain", lambda *_: (20_000.0, 2))
+    beyond = growth._beyond_price(torch.tensor([546.0, 556.0]))
+    assert beyond[0] > beyond[1] > 0
+    chosen: list[int] = []
+    split = growth.module.split
+    monkeypatch.setattr(
+        growth.module, "split", lambda which, to: (chosen.extend(which.tolist()), split(which, to))
+    )
+    assert growth._split(0)
+    assert chosen == [1]
+
+
 def test_empty_clusters_are_none():
     X, labels, _ = three()
     growth = parsimonious(X, labels)

@@ -48,3 +48,12 @@ def test_nothing_is_asked_where_there_is_one_cluster_or_nothing_gained_or_parsim
     assert equal_gain(5.0, 2, 1, N, D, 0.2) == 5
     assert equal_gain(-3.0, 4, 5, N, D, 0.2) == -3
     assert equal_gain(50.0, 4, 5, N, D, 0.0) == 50
+
+
+@pytest.mark.parametrize("parsimony", [200.0, 1e3, 1e6])
+@pytest.mark.parametrize("axes", [2, 10, 32])
+def test_any_parsimony_may_be_asked_for(parsimony, axes):
+    for k, other in ((10, 2), (40, 2), (3, 2), (2, 40)):
+        found = equal_gain(500.0, k, other, 4000, axes, parsimony)
+        assert math.isfinite(found)
+        assert found >= 500.0 if other > k else 0 <= found <= 500.0

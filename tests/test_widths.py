@@ -72,6 +72,32 @@ def test_grids_of_priors_agree_with_one_prior():
             torch.testing.assert_close(found[s, q], one.log_evidence(stats), rtol=1e-5, atol=1e-4)
 
 
+def test_evidence_is_exact_where_widths_are_told_sharply():
+    """Many rows of many columns, expected to be much alike: widths lie between those looked at."""
+    dim = 32
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((400, dim)))
+    stats, tau = statistics(x), 1.0
+    log_s = np.linspace(-2.5, 2.5, 4001)
+    for off in (0.0, 0.03, 0.1):
+        scale = torch.full((dim,), 1000.0 * np.exp(off), dtype=torch.float64)
+        mean = torch.zeros(dim, dtype=torch.float64)
+        near = np.exp(log_s[np.abs(log_s) < 0.4])
+        own = [NormalWishart(mean, scale * s, 0.1 * s, 1033.0).log_evidence(stats) for s in near]
+        logs = torch.stack(own)[:, 0].numpy() - log_s[np.abs(log_s) < 0.4] ** 2 / 2
+        total = np.exp(-(log_s**2) / 2).sum()
+        expected = logs.max() + np.log(np.exp(logs - logs.max()).sum() / total)
+        found = OwnWidths(mean, scale, 0.1, 1033.0, spread=tau).log_evidence(stats).item()
+        assert found == pytest.approx(expected, abs=0.1)
+
+
+def test_only_evidence_and_modes_are_known_of_widths():
+    stats = statistics(rows())
+    with pytest.raises(NotImplementedError, match="widths"):
+        prior(1.0).expected(stats)
+    with pytest.raises(NotImplementedError, match="widths"):
+        prior(1.0).draw(stats, np.random.default_rng(0))
+
+
 def test_mode_takes_the_width_of_the_rows():
     """Nine rows hardly move a covariance expected with a hundred; its width they do."""
     x = rows(9, width=3.0)
@@ -133,14 +159,15 @@ def test_spread_is_learnt_where_it_may_be():
 # --- directions ---------------------------------------------------------------------------------
 
 
-def directions(n=1200, classes=24, dim=96, seed=0):
-    """Rows of unit length about random directions, each class with a concentration of its own."""
+def directions(n=1200, classes=48, dim=128, seed=0):
+    """Unit rows of classes that come in fours, each with a concentration of its own."""
     chance = np.random.default_rng(seed)
     means = chance.standard_normal((classes, dim))
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    groups = np.repeat(chance.standard_normal((classes // 4 + 1, dim)), 4, axis=0)[:classes]
+    means, groups = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (means, groups))
     labels = np.arange(n) % classes
-    noise = np.linspace(0.4, 1.2, classes)[labels, None] / np.sqrt(dim)
-    X = means[labels] + noise * chance.standard_normal((n, dim))
+    widths = chance.permutation(np.geomspace(0.3, 1.5, classes))[labels, None] / np.sqrt(dim)
+    X = (0.7 * groups + 0.7 * means)[labels] + widths * chance.standard_normal((n, dim))
     return X / np.linalg.norm(X, axis=1, keepdims=True), labels
 
 
@@ -153,7 +180,16 @@ def directed():
 def test_directions_are_told_apart(directed):
     model, _, labels = directed
     assert model.length_ is not None
-    assert adjusted_rand_score(labels, model.labels_) > 0.95
+    assert adjusted_rand_score(labels, model.labels_) > 0.97
+
+
+def test_rows_that_are_not_taken_for_directions_are_told_apart_worse(directed, monkeypatch):
+    model, X, labels = directed
+    monkeypatch.setattr(DeepDPM, "_are_directions", lambda self, X: False)
+    other = DeepDPM(**QUICK).fit(X)
+    assert other.length_ is None
+    assert other.n_clusters_ < model.n_clusters_ == 48
+    assert adjusted_rand_score(labels, other.labels_) < 0.96
 
 
 def test_directions_have_one_length_along_the_axes(directed):
@@ -184,6 +220,38 @@ def test_directions_survive_saving(directed, tmp_path):
     assert loaded.length_ == model.length_
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.score_samples(X[:5]), model.score_samples(X[:5]))
+
+
+def test_rows_of_other_lengths_are_outliers(directed):
+    model, X, _ = directed
+    usual = model.score_samples(X)
+    for times in (0.0, 10.0, 1e6):
+        assert (model.score_samples(times * X[:50]) < np.quantile(usual, 0.01)).all()
+    for times in (0.5, 1.5):
+        assert (model.score_samples(times * X[:50]) < usual[:50]).mean() > 0.9
+
+
+def test_other_directions_are_outliers(directed):
+    model, X, _ = directed
+    others = np.random.default_rng(5).standard_normal((50, X.shape[1]))
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    assert (model.score_samples(others) < np.quantile(model.score_samples(X), 0.01)).all()
+
+
+def test_a_few_rows_of_other_lengths_do_not_matter():
+    X, labels = directions(400, 6, 48)
+    X[7] = 0
+    model = DeepDPM(**QUICK).fit(X)
+    assert model.length_ is not None
+    assert adjusted_rand_score(labels, model.labels_) > 0.95
+
+
+def test_an_empty_column_makes_no_directions():
+    angles = np.arange(400) % 4 * np.pi / 2 + 0.2 * np.random.default_rng(0).standard_normal(400)
+    X = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(400)])
+    model = DeepDPM(**QUICK).fit(X)
+    assert model.length_ is None
+    assert model.n_clusters_ == DeepDPM(**QUICK).fit(X[:, :2]).n_clusters_
 
 
 @pytest.mark.parametrize("kind", ["other lengths", "one side", "standard", "few columns", "prior"])

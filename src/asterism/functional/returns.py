@@ -68,5 +68,7 @@ def equal_gain(
 
 
 def _log_excess(ratio: float) -> float:
-    """log(eʳ − 1), of any r above zero."""
+    """log(eʳ − 1), of any r; where nothing is left of a gain, −∞."""
+    if ratio <= 0:
+        return -math.inf
     return ratio + math.log(-math.expm1(-ratio))

@@ -9,23 +9,28 @@ cluster's scatter, o its mean along their axes and c = κ₀n / (κ₀ + n),
 
     |Ψ| = Π_d (λ_d + ψ) · (1 + c Σ_d o_d² / (λ_d + ψ))
 
-so that one eigendecomposition a cluster serves all s, ψ and κ₀.
+so that one eigendecomposition a cluster serves all s, ψ and κ₀. Along log s, log f is as smooth as
+log(1 + s) while f itself may be narrow: it is found at a few values and interpolated by cubic
+splines, and the sum is over many.
 
 Banerjee, Dhillon, Ghosh & Sra, "Clustering on the unit hypersphere using von Mises-Fisher
 distributions", JMLR 2005, whose clusters of directions have concentrations of their own.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.interpolate import CubicSpline
 from torch import Tensor
 
 from asterism.functional.niw import Gaussians, NormalWishart, Statistics, spread_evidence
 
 __all__ = ["OwnWidths", "round_evidences", "shared_shape"]
 
-_VALUES, _REACH = 25, 2.5  # of s, and how many τ they reach to
+_VALUES, _FINE, _REACH = 25, 241, 2.5  # of s looked at, in the sum, and how many τ they reach to
 _STEADY = 20  # rows' worth by which widths are drawn together, where a common shape is found
 _ROUNDS = 3
 
@@ -66,18 +71,26 @@ class OwnWidths(NormalWishart):
         2.5
         """
         if width is None:
-            log_s, _ = _widths(self.spread)
-            width = torch.tensordot(log_s, self._joint(stats).softmax(dim=0), dims=1).exp()
+            share = self._joint(stats).softmax(dim=0)
+            width = torch.tensordot(_sum_over(self.spread).log_s, share, dims=1).exp()
         return super().mode(stats, width)
+
+    def expected(self, stats: Statistics) -> tuple[Gaussians, Tensor]:
+        """Not known of widths."""
+        raise NotImplementedError("only evidence and modes are known of clusters' own widths")
+
+    def draw(self, stats: Statistics, chance: np.random.Generator) -> Gaussians:
+        """Not known of widths."""
+        raise NotImplementedError("only evidence and modes are known of clusters' own widths")
 
     def _joint(self, stats: Statistics) -> Tensor:
         """Log f and log weight of each s, (S, ...)."""
-        log_s, weights = _widths(self.spread)
         about, unit = stats.about(self.mean), self.scale.rsqrt()
         white = Statistics(about.n, about.total * unit, about.square * torch.outer(unit, unit))
-        found = _evidences(_spectrum(white), log_s.exp(), self.nu, self.kappa * log_s.exp())
-        shape = (-1, *(1,) * stats.n.dim())
-        return found + weights.view(shape) + stats.n * unit.log().sum()
+        some = _sum_over(self.spread)
+        s = some.looked_at.exp()
+        found = some.over(_evidences(_spectrum(white), s, self.nu, self.kappa * s))
+        return found + stats.n * unit.log().sum()
 
 
 def round_evidences(
@@ -92,14 +105,13 @@ def round_evidences(
     torch.Size([2, 1, 1])
     """
     found, dim = _spectrum(stats), stats.total.shape[-1]
-    log_s, weights = _widths(spread)
-    s = log_s.exp()
+    some = _sum_over(spread)
+    s = some.looked_at.exp()
     of_m = [
-        _evidences(found, m * s, dim + 1 + m, kappas.to(s)[:, None] * s)
-        + weights.view(-1, *(1,) * stats.n.dim())
+        _evidences(found, m * s, dim + 1 + m, kappas.to(s)[:, None] * s).movedim(1, 0)
         for m in strengths.to(s).tolist()
     ]
-    return torch.stack(of_m).logsumexp(dim=2)
+    return torch.stack([some.over(one).logsumexp(dim=0) for one in of_m])
 
 
 def shared_shape(scatters: Tensor, n: Tensor, start: Tensor, steady: Tensor) -> Tensor:
@@ -118,12 +130,32 @@ def shared_shape(scatters: Tensor, n: Tensor, start: Tensor, steady: Tensor) -> 
     return shape
 
 
-def _widths(spread: float) -> tuple[Tensor, Tensor]:
-    """Log s (S,) and the log of their weights."""
+class _Sum(NamedTuple):
+    """A sum over s."""
+
+    looked_at: Tensor  # (S,) log s
+    log_s: Tensor  # (F,) of the sum
+    log_weights: Tensor  # (F,)
+    spline: Tensor  # (F, S) from values at the former to values at the latter
+
+    def over(self, values: Tensor) -> Tensor:
+        """Terms (F, ...) of the sum, from what is known at ``looked_at`` (S, ...)."""
+        # Less what is common, so that sums of large values lose no digits.
+        level = values[len(values) // 2]
+        terms = torch.tensordot(self.spline, values - level, dims=1) + level
+        return terms + self.log_weights.view(-1, *(1,) * (values.dim() - 1))
+
+
+@cache
+def _sum_over(spread: float) -> _Sum:
     if spread == 0:
-        return torch.zeros(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-    steps = torch.linspace(-_REACH, _REACH, _VALUES, dtype=torch.float64)
-    return spread * steps, torch.log_softmax(-steps.square() / 2, dim=0)
+        zero = torch.zeros(1, dtype=torch.float64)
+        return _Sum(zero, zero, zero, torch.ones(1, 1, dtype=torch.float64))
+    coarse, fine = (np.linspace(-_REACH, _REACH, n) for n in (_VALUES, _FINE))
+    spline = torch.from_numpy(CubicSpline(coarse, np.eye(_VALUES))(fine))
+    some, every = torch.from_numpy(coarse), torch.from_numpy(fine)
+    weights = torch.log_softmax(-every.square() / 2, dim=0)
+    return _Sum(spread * some, spread * every, weights, spline)
 
 
 def _spectrum(stats: Statistics) -> _Spectrum:

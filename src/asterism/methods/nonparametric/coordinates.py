@@ -6,14 +6,17 @@
                 are about round and what is expected of them is one number
     y = (x − offset) · factor @ A,   A = V W^−½ / unit
     directions  rows of unit length that point to all sides, such as embeddings: their parts along
-                V are brought to one length again, as what the axes leave out has made them shorter
+                V, about the mean of all, are brought to one length ρ₀, since how much of a row the
+                axes leave out says little of where it belongs
 
 The unit makes the mean variance of y one. What the axes leave out is noise, the same in all
 directions, as in probabilistic principal components:
 
     log p(x) = log p(y) + ½ log|AᵀA| − |r|² / 2σ² − (D − q)/2 log 2πσ² + Σ log factor
 
-with r the part of a scaled row outside the axes. Of directions, p(y) is that of the longer row.
+with r the part of a scaled row outside the axes. Of a direction, y is that of the row brought to
+the length ρ₀, and in place of the noise stand normal densities of how long it is along the axes and
+outside: of direction and lengths, so that a row of another length is an outlier.
 
 Tipping & Bishop, "Probabilistic principal component analysis", Journal of the Royal Statistical
 Society B 1999.
@@ -21,6 +24,7 @@ Society B 1999.
 
 import numpy as np
 import torch
+from scipy.stats import norm
 from sklearn.decomposition import PCA
 
 from asterism.functional.contexts import some_rows
@@ -35,6 +39,7 @@ _MOST_TOLD = 128  # columns of which covariances are told
 _AXIS_ROWS = 20_000  # looked at
 _FARTHEST = 1e15
 _SAME_LENGTH, _ALL_SIDES = 1e-3, 0.5  # of rows, and of their mean, that are directions
+_OTHER_LENGTHS = 0.01  # of the rows, which directions may have
 
 
 class TurnedMixin(ConjugateMixin):
@@ -42,7 +47,8 @@ class TurnedMixin(ConjugateMixin):
 
     axes_: np.ndarray | None  # (D, q) A
     noise_: float  # σ² of scaled rows; zero where the axes leave nothing out
-    length_: float | None  # of directions along the axes
+    length_: float | None = None  # ρ₀ of directions
+    lengths_: np.ndarray | None = None  # (2, 2) mean and deviation, along the axes and outside
 
     # --- fit ----------------------------------------------------------------------------------
 
@@ -64,7 +70,8 @@ class TurnedMixin(ConjugateMixin):
         if not varied > 0:
             return
         columns = np.arange(dim) if columns is None else columns
-        found = PCA(min(most, len(columns), n), random_state=seed).fit(rows[:, columns])
+        with np.errstate(divide="ignore", invalid="ignore"):  # of rows that differ by rounding
+            found = PCA(min(most, len(columns), n), random_state=seed).fit(rows[:, columns])
         # Clusters cannot be alike along an axis on which all rows are equal.
         q = max(1, int((found.explained_variance_ > FLAT * varied).sum()))
         if q >= dim:
@@ -73,7 +80,11 @@ class TurnedMixin(ConjugateMixin):
         self.axes_[columns] = found.components_[:q].T
         inside = np.square(rows @ self.axes_).sum()
         left = np.square(rows).sum() - inside
-        self.length_ = float(np.sqrt(inside / n)) if directions else None
+        if directions:
+            self.length_ = float(np.sqrt(inside / n))
+            lengths = _lengths(rows, rows @ self.axes_)
+            least = FLAT * self.length_
+            self.lengths_ = np.stack([lengths.mean(axis=0), lengths.std(axis=0) + least], axis=1)
         self.noise_ = max(float(left) / (n * (dim - q)), FLAT * varied)
 
     def _are_directions(self, X: np.ndarray) -> bool:
@@ -82,9 +93,10 @@ class TurnedMixin(ConjugateMixin):
             return False
         rows = unit_rows(X) if self.scaling_ == "rows" else X
         lengths = np.linalg.norm(rows, axis=1)
-        mean = float(lengths.mean())
-        even = float(np.abs(lengths - mean).max()) <= _SAME_LENGTH * mean
-        return even and float(np.linalg.norm(rows.mean(axis=0))) < _ALL_SIDES * mean
+        middle = float(np.median(lengths))
+        others = np.abs(lengths - middle) > _SAME_LENGTH * middle  # an empty document among them
+        one_side = float(np.linalg.norm(rows.mean(axis=0))) >= _ALL_SIDES * middle
+        return float(others.mean()) <= _OTHER_LENGTHS and not one_side
 
     def _whiten(self, covariance: np.ndarray, rows: np.ndarray) -> float:
         """Turn on by what makes the covariance that of round clusters; and the unit of it.
@@ -105,9 +117,13 @@ class TurnedMixin(ConjugateMixin):
         turned = scaled @ self.axes_
         if self.length_ is None:
             return turned
-        # The axes are a product of V, along which lengths are meant, and of what QR tells.
-        along = np.linalg.solve(np.linalg.qr(self.axes_)[1].T, turned.T).T
-        return turned * self._stretch(along)
+        return turned * self._stretch(self._along(turned))
+
+    def _along(self, turned: np.ndarray) -> np.ndarray:
+        """Turned rows (N, q) along orthonormal axes again."""
+        # The axes are a product of such axes and of what the QR decomposition has left.
+        assert self.axes_ is not None
+        return np.linalg.solve(np.linalg.qr(self.axes_)[1].T, turned.T).T
 
     def _stretch(self, along: np.ndarray) -> np.ndarray:
         """By how much (N, 1) directions (N, q) must be lengthened."""
@@ -133,6 +149,10 @@ class TurnedMixin(ConjugateMixin):
         if q == dim:
             return np.full(len(X), constant)
         scaled = self._scaled(X)
+        if self.lengths_ is not None:
+            means, deviations = self.lengths_.T
+            lengths = _lengths(scaled, self._along(scaled @ self.axes_))
+            return constant + norm.logpdf(lengths, means, deviations).sum(axis=1)
         outside = scaled - scaled @ self.axes_ @ np.linalg.pinv(self.axes_)
         constant -= (dim - q) / 2 * np.log(2 * np.pi * self.noise_)
         return constant - np.square(outside).sum(axis=1) / (2 * self.noise_)
@@ -152,3 +172,10 @@ class TurnedMixin(ConjugateMixin):
             return means, root @ root.swapaxes(1, 2) + self.noise_ * (outside + outside.T) / 2
         outside = (1 - np.einsum("dq,qd->d", self.axes_, back)) / self.factor_**2
         return means, np.square(root).sum(axis=2) + self.noise_ * outside
+
+
+def _lengths(rows: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Of rows (N, D) along orthonormal axes, where they are (N, q), and outside them, (N, 2)."""
+    inside = np.square(along).sum(axis=1)
+    outside = np.maximum(np.square(rows).sum(axis=1) - inside, 0)
+    return np.sqrt(np.stack([inside, outside], axis=1))

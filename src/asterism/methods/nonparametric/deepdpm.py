@@ -166,8 +166,12 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         κ₀ and ν₀ of the prior, where they were found.
     length_ : float or None
         Where rows are directions, of unit length and pointing to all sides, as embeddings are, and
-        were reduced: what their parts along the axes are brought to. Clusters then have widths of
-        their own, see :mod:`asterism.functional.widths`. None where they are not.
+        were reduced: what their parts along the axes are brought to, in the coordinates of the
+        net. ``means_`` and ``covariances_`` are those of the rows so brought to one length, and
+        clusters have widths of their own, see :mod:`asterism.functional.widths`. None where rows
+        are no directions; ``scaling="rows"`` makes them so where lengths mean nothing.
+    lengths_ : ndarray of shape (2, 2) or None
+        Mean and deviation of the lengths of directions along the axes, and outside.
     row_weight_ : float
         What each row counted for in moves, after ``coarsening``.
     split_merge_history_ : list of dict
@@ -178,8 +182,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
     split_ratios_ : ndarray of shape (K,)
         Log-ratio of the best split of each cluster that was not made, less what ``parsimony`` asks:
         how far it is from one. −inf where a half would have too few rows. Searched once more after
-        the fit, and above zero where that finds what the rounds did not, or rows that the net has
-        moved since.
+        the fit, and above zero where that finds what the rounds did not, rows that the net has
+        moved since, or more than ``max_clusters``.
     split_scales_ : ndarray of shape (K,)
         Nearest ``prior_scale`` at which it would be made, what it must bring being the same; NaN if
         none within a factor of 10,000.

@@ -102,11 +102,11 @@ class ExpectationMixin(TurnedMixin):
         And what a single cluster is expected to be like, if not as others.
         """
         self._fit_coordinates(X)
-        self.axes_, self.noise_, self.length_ = None, 0.0, None
+        self.axes_, self.noise_, self.length_, self.lengths_ = None, 0.0, None, None
         most = self._most_axes(*X.shape)
         chooses = self._pools and self.n_components == "auto"
         columns = _spread_columns(some_rows(X, _POOL_ROWS, seed)) if chooses else None
-        directions = self._pools and self._are_directions(X)
+        directions = self._pools and most < X.shape[1] and self._are_directions(X)
         if self._pools or most < X.shape[1]:
             self._fit_axes(X, most, seed, columns, directions)
         self.row_weight_ = self._temper(len(X))

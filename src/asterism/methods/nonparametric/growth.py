@@ -112,10 +112,11 @@ class Growth(Learning):
         accepted = torch.zeros(0, dtype=torch.bool)
         if len(which):
             directions, stats = self._halves(which)
-            ratios = self._beyond_price(self._split_ratios(stats, self.prior))
+            found = self._split_ratios(stats, self.prior)
+            ratios = self._beyond_price(found)
             accepted = self._accept(ratios)
-            if plan.max_clusters is not None:  # the best of them
-                rank = torch.where(accepted, -ratios, torch.inf).argsort().argsort()
+            if plan.max_clusters is not None:  # the best of them, in the order they were judged in
+                rank = torch.where(accepted, -found, torch.inf).argsort().argsort()
                 accepted &= rank < plan.max_clusters - before
         if accepted.any():
             chosen = which[accepted]
