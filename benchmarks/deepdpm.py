@@ -19,8 +19,7 @@ Settings   one for all data sets, the defaults; variational mixture with at most
            concerns ImageNet-50 alone of these. Each part was tried on it, with its labels, beside
            four sets of embeddings made for it, held-out Omniglot characters, glosses of WordNet,
            words alone, and documentation of Python modules, on the average of which each gains in
-           NMI, from 0.64 to 0.69 together. So its row, and the mean over all sets with it, is less
-           of a test than the rest.
+           NMI. So its row, and the mean over all sets with it, is less of a test than the rest.
            moVB and the sampler have the prior of ``DeepDPM(prior="data")``, without coarsening.
 Scores     ACC by matching, NMI, ARI; K as found and K of clusters above 1 % of the rows. Labels
            only score, but for the methods that are told K.
