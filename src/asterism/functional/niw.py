@@ -62,6 +62,11 @@ class Statistics(NamedTuple):
         """Those of as many times the rows."""
         return Statistics(*(part * factor for part in self))
 
+    def scatter(self) -> Tensor:
+        """Products (..., D, D) of the rows about their clusters' means, where products are full."""
+        mean = self.total / self.n.clamp_min(1e-300).unsqueeze(-1)
+        return self.square - self.total.unsqueeze(-1) * mean.unsqueeze(-2)
+
     def about(self, mean: Tensor) -> "Statistics":
         """Those of the rows less ``mean`` (D,), of full products."""
         n, total = self.n, self.total
@@ -233,9 +238,8 @@ class NormalWishart:
         pull = self.kappa * wide * n / (self.kappa * wide + n)
         if self.covariance == "full":
             # The scatter is symmetric up to rounding, and made so.
-            scatter = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
             outer = offset.unsqueeze(-1) * offset.unsqueeze(-2) * pull.unsqueeze(-1)
-            psi = scatter + outer
+            psi = stats.scatter() + outer
             return (psi + psi.mT) / 2 + wide.unsqueeze(-1) * torch.diag(self.scale)
         spread = (stats.square - stats.total * mean).clamp_min(0) + pull * offset.square()
         if self.covariance == "diagonal":

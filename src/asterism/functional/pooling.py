@@ -230,7 +230,5 @@ def _scatter(stats: Statistics) -> Tensor:
 
 def _shared(stats: Statistics, W: np.ndarray, steady: np.ndarray) -> np.ndarray:
     """W (D, D) of clusters of which each has a width of its own."""
-    mean = stats.total / stats.n.unsqueeze(-1)
-    scatters = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
     start, least = torch.from_numpy(W), torch.from_numpy(np.diag(steady))
-    return shared_shape(scatters, stats.n, start, least).numpy()
+    return shared_shape(stats.scatter(), stats.n, start, least).numpy()

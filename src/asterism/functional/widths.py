@@ -159,8 +159,7 @@ def _sum_over(spread: float) -> _Sum:
 
 
 def _spectrum(stats: Statistics) -> _Spectrum:
-    mean = stats.total / stats.n.clamp_min(1e-300).unsqueeze(-1)
-    scatter = stats.square - stats.total.unsqueeze(-1) * mean.unsqueeze(-2)
+    mean, scatter = stats.total / stats.n.clamp_min(1e-300).unsqueeze(-1), stats.scatter()
     values, axes = torch.linalg.eigh((scatter + scatter.mT) / 2)
     along = (axes.mT @ mean.unsqueeze(-1)).squeeze(-1).square()
     return _Spectrum(stats.n, values.clamp_min(0), along)

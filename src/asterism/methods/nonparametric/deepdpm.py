@@ -166,8 +166,8 @@ class DeepDPM(EncoderMixin, ExpectationMixin, DeepClusterer):
         κ₀ and ν₀ of the prior, where they were found.
     length_ : float or None
         Where rows are directions, of unit length and pointing to all sides, as embeddings are, and
-        were reduced: what their parts along the axes are brought to, in the coordinates of the
-        net. ``means_`` and ``covariances_`` are those of the rows so brought to one length, and
+        were reduced: what their parts along the axes are brought to, in centred rows divided by one
+        number. ``means_`` and ``covariances_`` are those of the rows so brought to one length, and
         clusters have widths of their own, see :mod:`asterism.functional.widths`. None where rows
         are no directions; ``scaling="rows"`` makes them so where lengths mean nothing.
     lengths_ : ndarray of shape (2, 2) or None
