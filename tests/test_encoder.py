@@ -58,6 +58,20 @@ def test_mixed_columns_end_to_end(frame):
         assert told in notes
 
 
+def test_rows_of_one_length_are_told_of():
+    X = np.random.default_rng(0).normal(size=(50, 8))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    told = "rows had one length, as embeddings do"
+    assert told in TableEncoder().fit(X).notes_[-1]
+    for table, scaling in (
+        (X, "none"),
+        (2 * np.eye(7)[np.arange(50) % 7], "standard"),  # too few columns
+        (X * np.arange(1, 51)[:, None], "standard"),
+        (np.where(np.arange(400).reshape(50, 8) == 9, np.nan, X), "standard"),
+    ):
+        assert told not in "".join(TableEncoder(scaling=scaling).fit(table).notes_)
+
+
 @pytest.mark.parametrize(
     "column",
     [
@@ -203,6 +217,9 @@ def test_new_tables_need_the_fitted_columns_and_no_others(frame):
     assert encoder.labels(shuffled) is None
     with pytest.raises(TableError, match="fitted on column 'age', which the table does not have"):
         encoder.transform(frame.drop(columns="age"))
+    unnamed = frame.set_axis([f"x{j}" for j in range(frame.shape[1])], axis=1)
+    with pytest.raises(TableError, match=r"if its first row names the columns, header=True"):
+        encoder.transform(unnamed)
     with pytest.raises(TableError, match="column 'age', row 2: 'old' is not a number"):
         encoder.transform(frame.assign(age=["1", "old", "2", "3", "4", "5"]))
     assert encoder.transform(frame[:0]).shape == (0, X.shape[1])

@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import types
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -125,6 +126,16 @@ def test_python_objects_are_never_unpickled(tmp_path):
         ("length,species\n4.9,setosa\n", True),
         (",length\n0,4.9\n1,5.0\n", True),  # an unnamed index
         ("?,2\n3,4\n", False),
+        ("0,1,2\n0.5,3,4\n1,2,2\n", True),  # columns that pandas has counted
+        ("1,2,3\n0.5,3,4\n1,2,2\n", True),
+        (",0,1,2\n0,0.5,3,4\n1,1,2,2\n", True),  # behind an unnamed index
+        ("0,1\n0.5,3\n", False),
+        ("0,1,2\n2,1,0\n1,1,2\n", False),  # codes of categories
+        ("0,1,2.0\n0.5,3,4\n", False),
+        ("0,1,2,3,4,5,6,7\n16,0,3,2,9,9,1,0\n", True),  # pixels
+        ("0,1,2,3,4,5,6,7\n8,9,10,11,12,13,14,15\n", False),  # goes on counting
+        ("1,2,3,4,5,6,7,8\n9,10,11,12,13,14,15,16\n", False),
+        ("0,1,2,3,4,5,6,7\n", False),
         ("length,width\n?,?\n1,2\n", True),
         ("colour,size\nred,big\nblue,small\n", True),
         ("red,big\nblue,small\nred,small\n", False),  # red occurs again
@@ -136,6 +147,12 @@ def test_header_detection(rows, header):
     frame = read_table(text(rows))
     assert len(frame) == rows.count("\n") - header
     assert (frame.columns[-1] == f"x{frame.shape[1] - 1}") == (not header)
+
+
+def test_counted_columns_can_be_data():
+    rows = "0,1,2\n0.5,3,4\n"
+    assert read_table(text(rows)).columns.tolist() == ["0", "1", "2"]
+    assert read_table(text(rows), header=False).iloc[0].tolist() == [0, 1, 2]
 
 
 def test_header_can_be_forced():
@@ -379,6 +396,15 @@ def test_labels_are_attached_in_order(frame):
     assert out["probability"].tolist() == [0.5, 1, 0, 0.25]
     assert "cluster" not in frame
     assert attach_labels(frame, [0, 0, 0, 0])["probability"].isna().all()
+
+
+def test_labels_join_wide_tables_without_a_word():
+    frame = pd.concat([pd.DataFrame({f"c{j}": [j, 1]}) for j in range(200)], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = attach_labels(frame, [1, 0], further=[0.5, 0.25])
+    assert found.columns[-3:].tolist() == ["cluster", "probability", "further"]
+    assert found["cluster"].tolist() == [1, 0]
 
 
 def test_labels_never_overwrite(frame):

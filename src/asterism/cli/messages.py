@@ -46,6 +46,7 @@ _SPELLED_OUT = r"\b\w+=\S+ \((--[^)]+)\)", r"\1"
 _OPTIONS = (
     _SPELLED_OUT,
     (r"\bheader=False", "give --header no"),
+    (r"\bheader=True", "give --header yes"),
     (r"\b(id|label)_column asks", r"--\1 asks"),
     (r"\bdrop asks", "--drop asks"),
     (r"\b(cluster|probability)_column\b", r"--\1-column"),

@@ -8,9 +8,11 @@ standard  (x − mean) / deviation, column by column; a constant column becomes 
 
 import numpy as np
 
-__all__ = ["SCALINGS", "fit_common_scaling", "fit_scaling", "unit_rows"]
+__all__ = ["SCALINGS", "fit_common_scaling", "fit_scaling", "have_one_length", "unit_rows"]
 
 SCALINGS = ("none", "unit_ms", "minmax", "standard")
+_SAME_LENGTH = 1e-3
+_OTHER_LENGTHS = 0.01  # of the rows: an empty document among them
 
 
 def fit_scaling(X: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
@@ -61,3 +63,17 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     """
     length = np.linalg.norm(X, axis=1, keepdims=True)
     return X / np.where(length > 0, length, 1.0)
+
+
+def have_one_length(X: np.ndarray) -> bool:
+    """Whether rows are equally long but for one in a hundred, as embeddings often are.
+
+    >>> have_one_length(np.array([[3.0, 4.0], [5.0, 0.0]]))
+    True
+    >>> have_one_length(np.array([[3.0, 4.0], [1.0, 0.0]]))
+    False
+    """
+    lengths = np.linalg.norm(X, axis=1)
+    middle = float(np.median(lengths))
+    others = np.abs(lengths - middle) > _SAME_LENGTH * middle
+    return middle > 0 and float(others.mean()) <= _OTHER_LENGTHS

@@ -7,14 +7,18 @@ do if what they leave is mostly numbers; else the table has one column.
 Header, from the first row and the lines below it (missing cells say nothing):
 
 1. a text cell above a column of numbers              ->  header
-2. else any number in the first row                   ->  no header
-3. else (all text) distinct, non-empty cells, none of
+2. else 0, 1, 2, ... or 1, 2, 3, ..., the numbers of
+   three columns or more, as pandas names them        ->  header
+3. else any number in the first row                   ->  no header
+4. else (all text) distinct, non-empty cells, none of
    which occurs again below it                        ->  header
-4. otherwise                                          ->  no header
+5. otherwise                                          ->  no header
 
-So the first row of an all-numeric table is always data; ``header=True`` overrules that. Columns
-without a name are called ``x0, x1, ...`` by position. Blank lines are skipped; every other line
-must have as many fields as the first. Cells equal to one of ``MISSING_TOKENS`` are missing.
+By 2, numbers below must be of another kind, so that codes of categories are not cut short: one of
+them not whole, or eight columns and more that do not go on counting. Every other first row of an
+all-numeric table is data; ``header=`` overrules that. Columns without a name are called ``x0, x1,
+...`` by position. Blank lines are skipped; every other line must have as many fields as the first.
+Cells equal to one of ``MISSING_TOKENS`` are missing.
 """
 
 import contextlib
@@ -37,6 +41,7 @@ __all__ = [
     "detect_layout",
     "detect_separator",
     "duplicates",
+    "few",
     "looks_like_header",
     "parse_number",
     "parsing",
@@ -52,6 +57,7 @@ MISSING_TOKENS = frozenset(
 _SEPARATORS = (",", ";", "\t", "|")
 _BLANKS = r"\s+"
 _SAMPLE_LINES = 200
+_FEW = 8  # columns that whole numbers could count by chance
 _EVEN = 0.8  # share of lines that must agree on the number of fields, or of cells on being numbers
 
 Row = list[str]
@@ -165,7 +171,7 @@ def detect_separator(lines: list[str]) -> str:
 
 
 def looks_like_header(rows: list[Row], decimal: str = ".") -> bool:
-    """Tell whether the first row names the columns, by the four rules of this module.
+    """Tell whether the first row names the columns, by the five rules of this module.
 
     Examples
     --------
@@ -186,12 +192,25 @@ def looks_like_header(rows: list[Row], decimal: str = ".") -> bool:
         if column and all(parse_number(value, decimal) is not None for value in column):
             return True
     if any_number:
-        return False
+        return _counts_columns(first, below, decimal)
     return (
         len({cell.strip() for cell in first}) == len(first)
         and all(cell.strip() for cell in first)
         and not any(cell == row[j] for row in below for j, cell in enumerate(first))
     )
+
+
+def _counts_columns(first: Row, below: list[Row], decimal: str) -> bool:
+    """Tell whether the first row is the numbers of its columns, the second rule of this module."""
+    unnamed = not first[0].strip()  # an index, which pandas writes without a name
+    cells = [cell.strip() for cell in first[unnamed:]]
+    width = len(cells)
+    if width < 3 or cells not in ([str(j + start) for j in range(width)] for start in (0, 1)):
+        return False
+    values = [parse_number(cell, decimal) for row in below for cell in row[unnamed:]]
+    if any(value is not None and not value.is_integer() for value in values):
+        return True
+    return bool(below) and width >= _FEW and below[0][unnamed].strip() != str(int(cells[-1]) + 1)
 
 
 def parse_number(cell: str, decimal: str = ".") -> float | None:
@@ -203,6 +222,17 @@ def parse_number(cell: str, decimal: str = ".") -> float | None:
     except ValueError:
         return None
     return None if math.isnan(number) else number
+
+
+def few(values: Sequence[Any], most: int) -> str:
+    """The first of the values, for a message.
+
+    Examples
+    --------
+    >>> few(["height", "weight", "age"], 2)
+    "'height', 'weight', ..."
+    """
+    return ", ".join(map(repr, values[:most])) + (", ..." if len(values) > most else "")
 
 
 def duplicates(names: Iterable[str]) -> list[str]:

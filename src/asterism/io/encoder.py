@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError, tell
+from asterism.functional.scaling import have_one_length
 from asterism.io.columns import as_numbers, as_tokens, canonical
-from asterism.io.delimited import parse_number
+from asterism.io.delimited import few, parse_number
 from asterism.io.donors import (
     choose_donors,
     donors_from_dict,
@@ -56,6 +57,7 @@ __all__ = ["TableEncoder"]
 _VERSION = 2
 _READ = (1, 2)  # before 2, missing cells were filled by the column
 _UNLABELLED = "-1"
+_WIDE, _LOOKED_AT = 8, 1000  # columns that embeddings have, and rows that tell
 _SCALING_NOTES = {
     "standard": "(x - mean) / standard deviation",
     "robust": "(x - median) / (interquartile range / 1.349)",
@@ -159,6 +161,11 @@ class TableEncoder:
             )
         if numeric := sum(isinstance(f, NumericFeature) and f.varies for f in features):
             notes.append(f"numeric columns ({numeric}) scaled: {_SCALING_NOTES[self.scaling]}")
+        if self.scaling != "none" and _are_embeddings(frame[:_LOOKED_AT], features):
+            notes.append(
+                "rows had one length, as embeddings do, and have it no longer: scaling='none' "
+                "(--scaling none) leaves them as they are"
+            )
         self.features_ = tuple(features)
         self.notes_ = notes
         self.label_names_ = _label_names(frame, self.label_column)
@@ -359,6 +366,12 @@ def _numbers_first(name: str) -> tuple[bool, float, str]:
     return (number is None, 0.0 if number is None else number, name)
 
 
+def _are_embeddings(frame: "pd.DataFrame", features: Sequence[Feature]) -> bool:
+    if len(features) < _WIDE or any(f.kind != "numeric" or f.indicator for f in features):
+        return False
+    return have_one_length(np.stack([as_numbers(frame[f.column]) for f in features], axis=1))
+
+
 def _check_names(frame: "pd.DataFrame", names: Iterable[str], who: str) -> None:
     absent = [name for name in names if name not in frame.columns]
     if not absent:
@@ -367,10 +380,10 @@ def _check_names(frame: "pd.DataFrame", names: Iterable[str], who: str) -> None:
     advice = f" (did you mean {close[0]!r}?)" if close else ""
     if any(part in frame.columns for part in str(absent[0]).split(",")):
         advice = " (give each column by itself, the option may be repeated)"
-    columns = ", ".join(map(repr, frame.columns[:20])) + (
-        ", ..." if len(frame.columns) > 20 else ""
-    )
+    unnamed = list(frame.columns) == [f"x{j}" for j in range(frame.shape[1])]
+    if unnamed and not str(absent[0]).startswith("x"):
+        advice = " (if its first row names the columns, header=True)"
     raise TableError(
-        f"{who} column {', '.join(map(repr, absent))}, which the table does not have{advice}; "
-        f"its columns are {columns}"
+        f"{who} column {few(absent, 20)}, which the table does not have{advice}; "
+        f"its columns are {few(list(frame.columns), 20)}"
     )

@@ -28,6 +28,7 @@ import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError, tell
 from asterism.io.columns import as_numbers, as_tokens
+from asterism.io.delimited import few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,9 +131,8 @@ class CategoricalFeature:
     def _report_unknown(self, unknown: list[str]) -> None:
         if self.other:
             return
-        shown = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
         tell(
-            f"column {self.column!r} has categories unknown to the encoder ({shown}), "
+            f"column {self.column!r} has categories unknown to the encoder ({few(unknown, 3)}), "
             f"{len(unknown)} in all: they are encoded as zeros",
             AsterismWarning,
         )

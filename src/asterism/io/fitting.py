@@ -15,7 +15,7 @@ import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError, tell
 from asterism.io.columns import Numbers, Tokens, as_tokens, read_column
-from asterism.io.delimited import parse_number
+from asterism.io.delimited import few, parse_number
 from asterism.io.features import CategoricalFeature, Feature, NumericFeature, Scaling
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ def fit_categorical(column: str, tokens: Tokens, max_categories: int) -> Categor
 def _numeric_notes(feature: NumericFeature, n_missing: int, missing: str) -> list[str]:
     notes = []
     if feature.odd:
-        shown = ", ".join(map(repr, feature.odd[:5])) + (", ..." if len(feature.odd) > 5 else "")
-        notes.append(f"{feature.column!r} holds numbers, but for {shown}: taken for missing")
+        odd = few(feature.odd, 5)
+        notes.append(f"{feature.column!r} holds numbers, but for {odd}: taken for missing")
     if not feature.varies:
         notes.append(f"{feature.column!r} dropped: always {feature.fill:g}")
     elif n_missing:

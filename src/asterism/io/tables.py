@@ -73,7 +73,8 @@ def read_table(
         the suffix of the file, or by the first bytes of a stream.
     header : bool or "auto", default="auto"
         Whether the first row of a text table names the columns. The rules of ``"auto"`` are
-        those of :mod:`asterism.io.delimited`; in particular an all-numeric row is data.
+        those of :mod:`asterism.io.delimited`; in particular an all-numeric row is data, unless
+        it counts the columns.
     sep : str, optional
         Separator of a text table: one character, or ``"\s+"`` for runs of blanks. Detected by
         default.
@@ -193,6 +194,8 @@ def attach_labels(
     0     1.8        0         0.90
     1     1.6        1         0.75
     """
+    import pandas as pd
+
     frame = as_frame(frame)
     check_new_columns(frame, cluster_column, probability_column, further)
     if probability is None:
@@ -204,7 +207,9 @@ def attach_labels(
     if clusters.dtype.kind not in "iu":
         raise TableError(f"labels of type {clusters.dtype}: integers needed")
     new = {cluster_column: clusters.astype(np.int64), probability_column: probabilities}
-    return frame.assign(**new, **further)
+    new |= {name: np.asarray(values) for name, values in further.items()}
+    # All at once: pandas warns of columns set one by one in a wide table.
+    return pd.concat([frame, pd.DataFrame(new, index=frame.index)], axis=1)
 
 
 def check_new_columns(

@@ -30,7 +30,7 @@ from sklearn.decomposition import PCA
 from asterism.functional.contexts import some_rows
 from asterism.functional.niw import Gaussians
 from asterism.functional.pooling import whitener
-from asterism.functional.scaling import unit_rows
+from asterism.functional.scaling import have_one_length, unit_rows
 from asterism.methods.nonparametric.conjugate import FLAT, ConjugateMixin
 
 __all__ = ["TurnedMixin"]
@@ -38,8 +38,7 @@ __all__ = ["TurnedMixin"]
 _MOST_TOLD = 128  # columns of which covariances are told
 _AXIS_ROWS = 20_000  # looked at
 _FARTHEST = 1e15
-_SAME_LENGTH, _ALL_SIDES = 1e-3, 0.5  # of rows, and of their mean, that are directions
-_OTHER_LENGTHS = 0.01  # of the rows, which directions may have
+_ALL_SIDES = 0.5  # of the length of directions, which their mean may have
 
 
 class TurnedMixin(ConjugateMixin):
@@ -92,11 +91,10 @@ class TurnedMixin(ConjugateMixin):
         if self.scaling_ == "standard":
             return False
         rows = unit_rows(X) if self.scaling_ == "rows" else X
-        lengths = np.linalg.norm(rows, axis=1)
-        middle = float(np.median(lengths))
-        others = np.abs(lengths - middle) > _SAME_LENGTH * middle  # an empty document among them
-        one_side = float(np.linalg.norm(rows.mean(axis=0))) >= _ALL_SIDES * middle
-        return float(others.mean()) <= _OTHER_LENGTHS and not one_side
+        if not have_one_length(rows):
+            return False
+        middle = float(np.median(np.linalg.norm(rows, axis=1)))
+        return float(np.linalg.norm(rows.mean(axis=0))) < _ALL_SIDES * middle
 
     def _whiten(self, covariance: np.ndarray, rows: np.ndarray) -> float:
         """Turn on by what makes the covariance that of round clusters; and the unit of it.
