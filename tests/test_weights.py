@@ -221,8 +221,19 @@ def test_shipped_weights_are_found_by_name():
     assert "set-transformer-mog" in pretrained_names()
     card = read_card(find_weights("set-transformer-mog"))
     assert card["method"] == "SetTransformerMixture"
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_shipped_weights_say_how_they_were_trained(name):
+    card = read_card(find_weights(name))
     assert card["command"]
-    assert card["training"]["curve"]
+    assert isinstance(card["seed"], int)
+    training = card["training"]
+    assert training["date"]
+    assert isinstance(training.get("before", []), list)
+    for stage in [training, *training.get("before", [])]:  # as the page of weights adds them up
+        assert stage["curve"]
+        assert min(stage["steps"], stage["cpu_seconds"], stage["wall_seconds"]) > 0
 
 
 @pytest.mark.parametrize(
