@@ -12,7 +12,8 @@ import asterism
 ROOT = Path(asterism.__file__).parent
 ROWS = [
     {"exceptions"},
-    {"functional", "io"},
+    {"functional"},
+    {"io"},
     {"nn", "datasets"},
     {"training", "losses", "priors", "metrics"},
     {"_validation"},
