@@ -14,8 +14,8 @@ Settings   one for all data sets, the defaults. The weight of the clustering los
            its labels: a development set.
 Scores     ACC by matching, NMI, ARI; labels only score, but for k-means, told K. CPU seconds of a
            fit, one thread, with other work on both cores; of three turns on USPS.
-Mind       ``measured_with`` is the code that rows were measured with, before changes of wording and
-           before lengths of rows were compared in one place.
+Mind       ``measured_with`` is the code that rows were measured with, before what changes none of
+           them.
 """
 
 import argparse

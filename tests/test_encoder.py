@@ -66,10 +66,17 @@ def test_rows_of_one_length_are_told_of():
     for table, scaling in (
         (X, "none"),
         (2 * np.eye(7)[np.arange(50) % 7], "standard"),  # too few columns
+        (2 * np.eye(9)[np.arange(50) % 9], "standard"),  # dummies
         (X * np.arange(1, 51)[:, None], "standard"),
         (np.where(np.arange(400).reshape(50, 8) == 9, np.nan, X), "standard"),
     ):
         assert told not in "".join(TableEncoder(scaling=scaling).fit(table).notes_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        far = X * np.linspace(1e160, 2e160, 50)[:, None]
+        assert told not in "".join(TableEncoder().fit(far).notes_)
+        shuffled = pd.DataFrame(X, index=np.random.default_rng(0).permutation(50) / 10)
+        assert told in TableEncoder().fit(shuffled).notes_[-1]
 
 
 @pytest.mark.parametrize(
@@ -218,8 +225,10 @@ def test_new_tables_need_the_fitted_columns_and_no_others(frame):
     with pytest.raises(TableError, match="fitted on column 'age', which the table does not have"):
         encoder.transform(frame.drop(columns="age"))
     unnamed = frame.set_axis([f"x{j}" for j in range(frame.shape[1])], axis=1)
-    with pytest.raises(TableError, match=r"if its first row names the columns, header=True"):
+    with pytest.raises(TableError, match=r"if the first row of a text table has them, header=True"):
         encoder.transform(unnamed)
+    with pytest.raises(TableError, match=r"columns without names, by their places: rename"):
+        TableEncoder().fit(np.eye(3)).transform(frame)
     with pytest.raises(TableError, match="column 'age', row 2: 'old' is not a number"):
         encoder.transform(frame.assign(age=["1", "old", "2", "3", "4", "5"]))
     assert encoder.transform(frame[:0]).shape == (0, X.shape[1])

@@ -1,16 +1,13 @@
 """What a script has told torch is neither obeyed nor lost."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import asterism
 from asterism import AEKMeans, DeepDPM, DPMeans, MoVB
@@ -137,42 +134,6 @@ def test_settings_come_back_after_an_error_and_inside_of_one_another():
     assert seen == [ours, theirs, ours]
     with as_called():  # of nobody: nothing happens
         assert torch.is_grad_enabled()
-
-
-def numpy_threads():
-    return {
-        library["num_threads"]
-        for library in threadpool_info()
-        if {"numpy", "numpy.libs"} & set(Path(library["filepath"]).parts)
-    }
-
-
-def test_linear_algebra_of_numpy_has_one_thread_meanwhile():
-    first_is_in, second_is_in = threading.Event(), threading.Event()
-
-    @undisturbed
-    def first():
-        first_is_in.set()
-        assert second_is_in.wait(10)
-        return numpy_threads()
-
-    @undisturbed
-    def second(one):
-        second_is_in.set()
-        return one.result()  # which began before, and ends before
-
-    for threads in (1, 2):
-        with threadpool_limits(threads, user_api="blas"):
-            with pytest.raises(KeyError):
-                undisturbed({}.__getitem__)("absent")
-            assert undisturbed(numpy_threads)() == {1}
-            assert numpy_threads() == {threads}
-    threads = numpy_threads()
-    with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(first)
-        assert first_is_in.wait(10)
-        assert pool.submit(second, one).result() == {1}
-    assert numpy_threads() == threads
 
 
 @pytest.mark.parametrize(

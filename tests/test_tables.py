@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 from asterism.exceptions import MissingExtraError, OutputError, TableError
-from asterism.io.delimited import MISSING_TOKENS, detect_separator
+from asterism.io.cells import MISSING_TOKENS
+from asterism.io.delimited import detect_separator
 from asterism.io.tables import as_frame, attach_labels, read_table, write_table
 
 
@@ -135,6 +136,15 @@ def test_python_objects_are_never_unpickled(tmp_path):
         ("0,1,2,3,4,5,6,7\n16,0,3,2,9,9,1,0\n", True),  # pixels
         ("0,1,2,3,4,5,6,7\n8,9,10,11,12,13,14,15\n", False),  # goes on counting
         ("1,2,3,4,5,6,7,8\n9,10,11,12,13,14,15,16\n", False),
+        ("0,1,2,3,4,5,6,7\n1,0,1,2,3,4,5,6\n2,1,0,1,2,3,4,5\n", False),  # distances
+        ("0,1,2,3,4,5,6,7\n2,1,0,3,4,5,7,6\n", False),  # ranks
+        ("0,1,2,kind\n0.5,3,4,a\n1,2,2,b\n", True),
+        ("word,0,1,2\nhouse,3,4,0.25\ntree,0,0,1.5\n", True),
+        ("0,1,2,a\n0.5,3,4,a\n1,2,2,b\n", False),  # a is met again
+        ("a,0,1,2,a\nc,0.5,3,4,b\n", False),
+        (",0,1,2\n0,3,4,5\n1,6,7,0\n", True),  # whole, but behind an unnamed index
+        ("0,1,2\nred,big,old\nblue,small,new\n", True),
+        ("0,1,2\n1,2,odd\n2,0,1\n", False),
         ("0,1,2,3,4,5,6,7\n", False),
         ("length,width\n?,?\n1,2\n", True),
         ("colour,size\nred,big\nblue,small\n", True),

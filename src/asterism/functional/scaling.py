@@ -73,7 +73,10 @@ def have_one_length(X: np.ndarray) -> bool:
     >>> have_one_length(np.array([[3.0, 4.0], [1.0, 0.0]]))
     False
     """
-    lengths = np.linalg.norm(X, axis=1)
+    largest = float(np.abs(X).max())  # divided by which no square can overflow
+    if not 0 < largest < np.inf:
+        return False
+    lengths = np.linalg.norm(X / largest, axis=1)
     middle = float(np.median(lengths))
     others = np.abs(lengths - middle) > _SAME_LENGTH * middle
-    return middle > 0 and float(others.mean()) <= _OTHER_LENGTHS
+    return float(others.mean()) <= _OTHER_LENGTHS

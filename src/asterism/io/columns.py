@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from asterism.exceptions import TableError
-from asterism.io.delimited import MISSING_TOKENS, parse_number
+from asterism.io.cells import MISSING_TOKENS, parse_number
 
 if TYPE_CHECKING:
     import pandas as pd

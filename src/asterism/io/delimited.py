@@ -4,63 +4,41 @@ Separator: of ``, ; tab |`` the one that splits the first lines most evenly, the
 leaves most numbers, then the one that gives most fields. Where none splits them, runs of blanks
 do if what they leave is mostly numbers; else the table has one column.
 
-Header, from the first row and the lines below it (missing cells say nothing):
+Header: by the rules of :mod:`.headers`; ``header=`` overrules them. Columns without a name are
+called ``x0, x1, ...`` by position.
 
-1. a text cell above a column of numbers              ->  header
-2. else 0, 1, 2, ... or 1, 2, 3, ..., the numbers of
-   three columns or more, as pandas names them        ->  header
-3. else any number in the first row                   ->  no header
-4. else (all text) distinct, non-empty cells, none of
-   which occurs again below it                        ->  header
-5. otherwise                                          ->  no header
-
-By 2, numbers below must be of another kind, so that codes of categories are not cut short: one of
-them not whole, or eight columns and more that do not go on counting. Every other first row of an
-all-numeric table is data; ``header=`` overrules that. Columns without a name are called ``x0, x1,
-...`` by position. Blank lines are skipped; every other line must have as many fields as the first.
-Cells equal to one of ``MISSING_TOKENS`` are missing.
+Blank lines are skipped; every other line must have as many fields as the first. Cells equal to one
+of ``MISSING_TOKENS`` are missing.
 """
 
 import contextlib
 import csv
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from asterism.exceptions import TableError
+from asterism.io.cells import MISSING_TOKENS, Row, duplicates, few, parse_number
+from asterism.io.headers import looks_like_header
 from asterism.io.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "MISSING_TOKENS",
     "Layout",
     "detect_layout",
     "detect_separator",
-    "duplicates",
-    "few",
-    "looks_like_header",
-    "parse_number",
     "parsing",
     "read_delimited",
     "refuse_ragged",
 ]
 
-# What pandas takes for missing, and the question mark of many public data sets.
-MISSING_TOKENS = frozenset(
-    {"", "?", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "<NA>"}
-    | {"#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
-)
 _SEPARATORS = (",", ";", "\t", "|")
 _BLANKS = r"\s+"
 _SAMPLE_LINES = 200
-_FEW = 8  # columns that whole numbers could count by chance
 _EVEN = 0.8  # share of lines that must agree on the number of fields, or of cells on being numbers
-
-Row = list[str]
 
 
 class Layout(NamedTuple):
@@ -170,76 +148,6 @@ def detect_separator(lines: list[str]) -> str:
     return _BLANKS if blanks else ","
 
 
-def looks_like_header(rows: list[Row], decimal: str = ".") -> bool:
-    """Tell whether the first row names the columns, by the five rules of this module.
-
-    Examples
-    --------
-    >>> looks_like_header([["height", "weight"], ["1.8", "77"]])
-    True
-    >>> looks_like_header([["5.1", "setosa"], ["4.9", "setosa"]])
-    False
-    """
-    first, *below = rows
-    any_number = False
-    for j, cell in enumerate(first):
-        if cell.strip() in MISSING_TOKENS:
-            continue
-        if parse_number(cell, decimal) is not None:
-            any_number = True
-            continue
-        column = [row[j].strip() for row in below if row[j].strip() not in MISSING_TOKENS]
-        if column and all(parse_number(value, decimal) is not None for value in column):
-            return True
-    if any_number:
-        return _counts_columns(first, below, decimal)
-    return (
-        len({cell.strip() for cell in first}) == len(first)
-        and all(cell.strip() for cell in first)
-        and not any(cell == row[j] for row in below for j, cell in enumerate(first))
-    )
-
-
-def _counts_columns(first: Row, below: list[Row], decimal: str) -> bool:
-    """Tell whether the first row is the numbers of its columns, the second rule of this module."""
-    unnamed = not first[0].strip()  # an index, which pandas writes without a name
-    cells = [cell.strip() for cell in first[unnamed:]]
-    width = len(cells)
-    if width < 3 or cells not in ([str(j + start) for j in range(width)] for start in (0, 1)):
-        return False
-    values = [parse_number(cell, decimal) for row in below for cell in row[unnamed:]]
-    if any(value is not None and not value.is_integer() for value in values):
-        return True
-    return bool(below) and width >= _FEW and below[0][unnamed].strip() != str(int(cells[-1]) + 1)
-
-
-def parse_number(cell: str, decimal: str = ".") -> float | None:
-    """Return the number written in the cell, or None; underscores and ``nan`` are no numbers."""
-    if "_" in cell:
-        return None
-    try:
-        number = float(cell if decimal == "." else cell.replace(decimal, "."))
-    except ValueError:
-        return None
-    return None if math.isnan(number) else number
-
-
-def few(values: Sequence[Any], most: int) -> str:
-    """The first of the values, for a message.
-
-    Examples
-    --------
-    >>> few(["height", "weight", "age"], 2)
-    "'height', 'weight', ..."
-    """
-    return ", ".join(map(repr, values[:most])) + (", ..." if len(values) > most else "")
-
-
-def duplicates(names: Iterable[str]) -> list[str]:
-    """Names that occur more than once, in order of appearance."""
-    return [name for name, count in Counter(names).items() if count > 1]
-
-
 def _try_split(lines: list[str], sep: str) -> list[Row]:
     try:
         return [row for _, row in _numbered(lines, sep)]
@@ -295,7 +203,7 @@ def _column_names(cells: Row, source: Source) -> Row:
     names = [cell.strip() or f"x{j}" for j, cell in enumerate(cells)]
     if repeated := duplicates(names):
         raise TableError(
-            f"{source.name} names several columns {', '.join(map(repr, repeated))}: rename them, "
+            f"{source.name} names several columns {few(repeated, 20)}: rename them, "
             "or header=False if the first row is data"
         )
     return names

@@ -21,6 +21,7 @@ Rows are counted from 1 in messages.
 
 import difflib
 import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,8 @@ import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError, tell
 from asterism.functional.scaling import have_one_length
+from asterism.io.cells import few, parse_number
 from asterism.io.columns import as_numbers, as_tokens, canonical
-from asterism.io.delimited import few, parse_number
 from asterism.io.donors import (
     choose_donors,
     donors_from_dict,
@@ -161,7 +162,7 @@ class TableEncoder:
             )
         if numeric := sum(isinstance(f, NumericFeature) and f.varies for f in features):
             notes.append(f"numeric columns ({numeric}) scaled: {_SCALING_NOTES[self.scaling]}")
-        if self.scaling != "none" and _are_embeddings(frame[:_LOOKED_AT], features):
+        if self.scaling != "none" and _are_embeddings(frame.iloc[:_LOOKED_AT], features):
             notes.append(
                 "rows had one length, as embeddings do, and have it no longer: scaling='none' "
                 "(--scaling none) leaves them as they are"
@@ -265,7 +266,7 @@ class TableEncoder:
         if unknown:
             tell(
                 f"label column {self.label_column!r} has classes unknown to the encoder "
-                f"({', '.join(map(repr, unknown[:3]))}): their rows count as unlabelled",
+                f"({few(unknown, 3)}): their rows count as unlabelled",
                 AsterismWarning,
             )
         # Code −1, a missing cell, points at the appended entry.
@@ -369,7 +370,12 @@ def _numbers_first(name: str) -> tuple[bool, float, str]:
 def _are_embeddings(frame: "pd.DataFrame", features: Sequence[Feature]) -> bool:
     if len(features) < _WIDE or any(f.kind != "numeric" or f.indicator for f in features):
         return False
-    return have_one_length(np.stack([as_numbers(frame[f.column]) for f in features], axis=1))
+    X = np.stack([as_numbers(frame[f.column]) for f in features], axis=1)
+    return bool((X.round() != X).any()) and have_one_length(X)  # whole ones are codes or ranks
+
+
+def _by_place(name: str) -> bool:
+    return re.fullmatch(r"x\d+", str(name)) is not None
 
 
 def _check_names(frame: "pd.DataFrame", names: Iterable[str], who: str) -> None:
@@ -380,9 +386,10 @@ def _check_names(frame: "pd.DataFrame", names: Iterable[str], who: str) -> None:
     advice = f" (did you mean {close[0]!r}?)" if close else ""
     if any(part in frame.columns for part in str(absent[0]).split(",")):
         advice = " (give each column by itself, the option may be repeated)"
-    unnamed = list(frame.columns) == [f"x{j}" for j in range(frame.shape[1])]
-    if unnamed and not str(absent[0]).startswith("x"):
-        advice = " (if its first row names the columns, header=True)"
+    elif all(map(_by_place, absent)):
+        advice = " (these stand for columns without names, by their places: rename the table's)"
+    elif all(map(_by_place, frame.columns)):
+        advice = " (nor names at all; if the first row of a text table has them, header=True)"
     raise TableError(
         f"{who} column {few(absent, 20)}, which the table does not have{advice}; "
         f"its columns are {few(list(frame.columns), 20)}"

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError, tell
+from asterism.io.cells import few
 from asterism.io.columns import as_numbers, as_tokens
-from asterism.io.delimited import few
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asterism.exceptions import AsterismWarning, TableError, tell
+from asterism.io.cells import few, parse_number
 from asterism.io.columns import Numbers, Tokens, as_tokens, read_column
-from asterism.io.delimited import few, parse_number
 from asterism.io.features import CategoricalFeature, Feature, NumericFeature, Scaling
 
 if TYPE_CHECKING:

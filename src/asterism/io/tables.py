@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from asterism.exceptions import MissingExtraError, OutputError, TableError
-from asterism.io.delimited import duplicates, read_delimited
+from asterism.io.cells import duplicates, few
+from asterism.io.delimited import read_delimited
 from asterism.io.files import replacing
 from asterism.io.formats import WRITERS, read_array, read_arrow, read_jsonl
 from asterism.io.sources import COMPRESSIONS, SUFFIXES, Source, format_of, pack, sniff_format
@@ -73,7 +74,7 @@ def read_table(
         the suffix of the file, or by the first bytes of a stream.
     header : bool or "auto", default="auto"
         Whether the first row of a text table names the columns. The rules of ``"auto"`` are
-        those of :mod:`asterism.io.delimited`; in particular an all-numeric row is data, unless
+        those of :mod:`asterism.io.headers`; in particular an all-numeric row is data, unless
         it counts the columns.
     sep : str, optional
         Separator of a text table: one character, or ``"\s+"`` for runs of blanks. Detected by
@@ -153,9 +154,7 @@ def as_frame(table: Any, name: str = "the table") -> "pd.DataFrame":
         raise TableError(f"{name} is a {type(table).__name__}, not a data frame or an array")
     columns = [str(column) for column in table.columns]
     if repeated := duplicates(columns):
-        raise TableError(
-            f"{name} names several columns {', '.join(map(repr, repeated))}: rename them"
-        )
+        raise TableError(f"{name} names several columns {few(repeated, 20)}: rename them")
     return table if columns == list(table.columns) else table.set_axis(columns, axis=1)
 
 
@@ -194,8 +193,6 @@ def attach_labels(
     0     1.8        0         0.90
     1     1.6        1         0.75
     """
-    import pandas as pd
-
     frame = as_frame(frame)
     check_new_columns(frame, cluster_column, probability_column, further)
     if probability is None:
@@ -207,9 +204,8 @@ def attach_labels(
     if clusters.dtype.kind not in "iu":
         raise TableError(f"labels of type {clusters.dtype}: integers needed")
     new = {cluster_column: clusters.astype(np.int64), probability_column: probabilities}
-    new |= {name: np.asarray(values) for name, values in further.items()}
-    # All at once: pandas warns of columns set one by one in a wide table.
-    return pd.concat([frame, pd.DataFrame(new, index=frame.index)], axis=1)
+    # In one piece first: pandas warns of columns set one by one in a wide table.
+    return frame.copy().assign(**new, **further)
 
 
 def check_new_columns(

@@ -8,23 +8,16 @@ on the way, finds the settings ``as_called``.
 Gradients, inference and autocast are a thread's own. The default precision is the process's: the
 first method to begin sets it aside and the last to end gives it back, and meanwhile other threads
 see single precision too.
-
-So are the threads of numpy's and scipy's linear algebra, of which one is left. Theirs and torch's
-wait for work by spinning, and where a method goes from one to the other and back they take the
-cores from each other, which costs more than it brings. The method that took them gives them back,
-though others be computing.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import cache, wraps
-from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import torch
-from threadpoolctl import ThreadpoolController
 
 __all__ = ["as_called", "undisturbed"]
 
@@ -33,8 +26,6 @@ Answer = TypeVar("Answer")
 
 _OURS = torch.float32
 _CASTS = ("cpu", "cuda", "mps", "xpu")
-_HELD = threading.Lock()
-_OWNERS = {"numpy", "numpy.libs", "scipy", "scipy.libs"}
 
 
 class _Settings(NamedTuple):
@@ -97,7 +88,6 @@ def undisturbed(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
         try:
             with ExitStack() as stack:
                 stack.enter_context(_PRECISION.set_aside())
-                stack.enter_context(_one_thread())
                 stack.enter_context(torch.inference_mode(False))
                 stack.enter_context(torch.enable_grad())
                 for kind, _ in theirs.casts:
@@ -144,24 +134,3 @@ def _settings() -> _Settings:
         torch.is_inference_mode_enabled(),
         tuple((kind, torch.get_autocast_dtype(kind)) for kind in casts),
     )
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread of linear algebra, if no other method holds it to one: that gives them back."""
-    if not _HELD.acquire(blocking=False):
-        yield
-        return
-    try:
-        with _linear_algebra().limit(limits=1):
-            yield
-    finally:
-        _HELD.release()
-
-
-@cache
-def _linear_algebra() -> Any:
-    """What numpy and scipy brought for themselves; a library shared with torch is left alone."""
-    every = ThreadpoolController()
-    files = [library["filepath"] for library in every.info()]
-    return every.select(filepath=[file for file in files if _OWNERS & set(Path(file).parts)])

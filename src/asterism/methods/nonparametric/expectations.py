@@ -47,6 +47,7 @@ from asterism.methods.nonparametric.conjugate import (
     kmeans_start,
 )
 from asterism.methods.nonparametric.coordinates import TurnedMixin
+from asterism.training.threads import one_thread
 
 __all__ = ["ExpectationMixin"]
 
@@ -140,6 +141,7 @@ class ExpectationMixin(TurnedMixin):
                 start = _by_nearest_mean(x, some_rows(x, _POOL_ROWS, seed), start)
         return x, prior, start, single
 
+    @one_thread()
     def _pool(self, rows: np.ndarray, n_rows: int, quick: bool = False) -> Pooled:
         """What turned rows (M, q), a sample of so many, say of their clusters."""
         dim, variance = rows.shape[1], rows.var(axis=0)
