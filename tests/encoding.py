@@ -1,5 +1,6 @@
-"""Tables through the encoder, for its tests."""
+"""Tables as text and through the encoder, for tests."""
 
+import io
 import json
 
 import pandas as pd
@@ -13,3 +14,8 @@ def through_json(encoder):
 
 def encode(columns, **options):
     return TableEncoder(**options).fit_transform(pd.DataFrame(columns))
+
+
+def text(content):
+    """A stream of the text or the bytes."""
+    return io.BytesIO(content.encode() if isinstance(content, str) else content)

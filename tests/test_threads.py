@@ -24,6 +24,10 @@ def numpy_threads():
     }
 
 
+held = pytest.mark.skipif(not numpy_threads(), reason="numpy has no linear algebra of its own")
+
+
+@held
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_threads_are_held_and_given_back(n_threads):
     with threadpool_limits(n_threads, user_api="blas"):
@@ -38,6 +42,7 @@ def test_threads_are_held_and_given_back(n_threads):
         assert numpy_threads() == {n_threads}
 
 
+@held
 def test_blocks_that_overlap_give_back_what_there_was():
     first_is_in, second_is_in = threading.Event(), threading.Event()
     before = numpy_threads()
@@ -68,6 +73,7 @@ def test_only_what_numpy_and_scipy_brought_is_held():
         assert not threads._own(str(other))
 
 
+@held
 def test_an_encoder_has_all_threads_and_the_search_one(monkeypatch):
     X, _ = make_blobs([80, 20, 40], centers=[[0, 0], [6, 0], [0, 6]], cluster_std=0.3)
     seen = {"encoder": set(), "search": set()}
