@@ -61,7 +61,7 @@ class AEDeepDPM(EmbeddedClusterer):
         :class:`~asterism.DeepDPM`.
     n_alternations : int, default=1
         Turns of feature learning, each followed by clustering anew; 0 leaves the codes as they are
-        pre-trained. More than one have not paid: clusters that resemble each other grow together.
+        pre-trained. More may help or not: on USPS alike clusters merged, small digits gained.
     alternation_steps : int, default=500
         Optimiser steps of such a turn.
     clustering_weight : float, default=0.1
